@@ -1,0 +1,37 @@
+# Every target creates .venv when it is missing and installs what it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: demo test check fix bench clean
+.DEFAULT_GOAL := test
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $@
+
+demo: $(STAMP)  ## plan the example model and say where the plan file is
+	$(BIN)/sapp-ppb plan examples/llama2_70b.json -s 16 -i 2 -mb 32 -mem 56000 -o build/demo --force
+	@echo "the plan file is build/demo/plan.json"
+
+test: $(STAMP)  ## unit tests, laws, golden files, doctests
+	$(BIN)/python -m pytest
+
+check: $(STAMP)  ## everything that must hold before a change is proposed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest --cov
+	$(BIN)/python -m build --no-isolation --wheel --outdir build/dist
+
+fix: $(STAMP)  ## format, and repair what ruff can repair
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)  ## speed and quality on the cases of benchmarks/
+	$(BIN)/python benchmarks/run.py
+
+clean:  ## remove what was built, the environment excepted
+	rm -rf build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
