@@ -1,0 +1,276 @@
+"""A layer: what one entry of a model file costs, for every recompute type."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from sapp_ppb.costs.checks import count_fault, number_fault, shown, text_fault
+from sapp_ppb.costs.recompute import Recompute
+from sapp_ppb.errors import InputError
+
+
+class LayerKind(Enum):
+    """Where a layer sits: HEAD in the first cell, TAIL in the last, BODY anywhere between."""
+
+    HEAD = "HEAD"
+    BODY = "BODY"
+    TAIL = "TAIL"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layer:
+    """
+    One entry of a model: ``count`` equal layers in a row, priced one by one.
+
+    Attributes
+    ----------
+    name
+        Name, unique in its model.
+    kind
+        HEAD, BODY or TAIL.
+    count
+        How many such layers follow each other, 1 to a million.
+    forward_ms
+        Forward time of one layer, milliseconds; above 0 for a BODY layer.
+    backward_ms
+        Backward time of one layer, milliseconds, shape (5,), indexed by Recompute,
+        what is done again included.  A HEAD or TAIL is never recomputed: the time
+        of NONE is its time for every type.
+    parameter_mb
+        Parameters, gradients and optimizer state of one layer, MB.
+    activation_mb
+        Activation memory of one layer and one micro-batch, MB, shape (5,), indexed by
+        Recompute; None where not given.  A 0 counts as not given and is kept as None;
+        for a HEAD or TAIL only that of NONE is kept.
+    model_name
+        Model that the layer was measured in; None where unknown.
+
+    Raises
+    ------
+    InputError
+        If a value is not allowed, with all faults at once.
+
+    Examples
+    --------
+    >>> layer = layer_from_times(name="Dec", kind=LayerKind.BODY, count=4, forward_ms=10,
+    ...                          activation_mb={Recompute.NONE: 600, Recompute.FULL: 40})
+    >>> layer.backward_ms[Recompute.FULL]  # (1 + 0.5) * (2 * 10)
+    30.0
+    >>> [recompute.label for recompute in layer.considered]
+    ['none', 'full']
+    """
+
+    name: str
+    kind: LayerKind
+    count: int = 1
+    forward_ms: float
+    backward_ms: tuple[float, ...]
+    parameter_mb: float = 0.0
+    activation_mb: tuple[float | None, ...] = (None,) * len(Recompute)
+    model_name: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check every field, then keep one form of each value."""
+        faults = [fault for fault in self._faults() if fault]
+        if faults:
+            raise InputError(f"layer {shown(self.name)}", faults)
+        backward = tuple(float(value) + 0.0 for value in self.backward_ms)  # + 0.0: -0.0 becomes 0.0
+        activation = tuple(float(value) if value else None for value in self.activation_mb)
+        if self.kind is not LayerKind.BODY:
+            backward = (backward[Recompute.NONE],) * len(Recompute)
+            activation = (activation[Recompute.NONE],) + (None,) * (len(Recompute) - 1)
+        object.__setattr__(self, "count", int(self.count))
+        object.__setattr__(self, "forward_ms", float(self.forward_ms) + 0.0)
+        object.__setattr__(self, "backward_ms", backward)
+        object.__setattr__(self, "parameter_mb", float(self.parameter_mb) + 0.0)
+        object.__setattr__(self, "activation_mb", activation)
+
+    def _faults(self) -> list[str | None]:
+        """One sentence or None for every check, in the order of the fields."""
+        is_kind = isinstance(self.kind, LayerKind)
+        return [
+            text_fault("name", self.name),
+            None if is_kind else f"kind must be a LayerKind (got {shown(self.kind)})",
+            count_fault("count", self.count),
+            number_fault("forward_ms", self.forward_ms, above_zero=self.kind is LayerKind.BODY),
+            *_by_type_faults("backward_ms", self.backward_ms, may_miss=False),
+            number_fault("parameter_mb", self.parameter_mb),
+            *_by_type_faults("activation_mb", self.activation_mb, may_miss=True),
+            None if self.model_name is None else text_fault("model_name", self.model_name),
+        ]
+
+    @property
+    def considered(self) -> tuple[Recompute, ...]:
+        """
+        Recompute types that a plan may choose for this layer, least recomputed first.
+
+        A BODY layer has those whose activation memory is given; one without any
+        is balanced on time alone, with NONE.  A HEAD or TAIL has NONE.
+        """
+        given = tuple(r for r in Recompute if self.activation_mb[r] is not None)
+        return given if given and self.kind is LayerKind.BODY else (Recompute.NONE,)
+
+    def activation(self, recompute: Recompute) -> float:
+        """Activation memory of one layer and one micro-batch, MB; 0.0 where not given."""
+        return self.activation_mb[recompute] or 0.0
+
+    def describe(self) -> str:
+        """
+        Text for people: a line for the layer, then one a considered recompute type.
+
+        Examples
+        --------
+        >>> layer = layer_from_times(name="Emb", kind=LayerKind.HEAD, forward_ms=13, parameter_mb=9236)
+        >>> print(layer.describe())
+        Emb: HEAD x 1, forward 13 ms, parameters 9,236 MB
+          none       backward 26 ms, activation 0 MB
+        """
+        model = f" of {self.model_name}" if self.model_name else ""
+        lines = [
+            f"{self.name}{model}: {self.kind.value} x {self.count}, forward {self.forward_ms:,.10g} ms, "
+            f"parameters {self.parameter_mb:,.10g} MB"
+        ]
+        lines += [
+            f"  {r.label:<10} backward {self.backward_ms[r]:,.10g} ms, "
+            f"activation {self.activation(r):,.10g} MB"
+            for r in self.considered
+        ]
+        return "\n".join(lines)
+
+
+def layer_from_times(
+    *,
+    name: str,
+    kind: LayerKind,
+    count: int = 1,
+    forward_ms: float,
+    backward_ms: float | None = None,
+    coefficients: Mapping[Recompute, float] | None = None,
+    explicit: Mapping[Recompute, float] | None = None,
+    parameter_mb: float = 0.0,
+    activation_mb: Mapping[Recompute, float] | None = None,
+    model_name: str | None = None,
+) -> Layer:
+    """
+    Layer whose backward times follow from its forward time where they are not given.
+
+    The base is ``backward_ms``, else 2 x ``forward_ms``.  A type's time is its
+    ``explicit`` one, else (1 + coefficient) x base; a given ``backward_ms`` is the
+    explicit time of NONE.  A given 0 is a value, not an absence.
+
+    Parameters
+    ----------
+    name, kind, count, parameter_mb, model_name
+        As in Layer.
+    forward_ms
+        Forward time of one layer, milliseconds.
+    backward_ms
+        Backward time without recompute, milliseconds; None: 2 x forward.
+    coefficients
+        Extra backward time as a share of the base, at least 0; a type that is
+        missing has its default.
+    explicit
+        Whole backward times, milliseconds; a type that is missing follows from the base.
+    activation_mb
+        Activation memory a type, MB; a type that is missing is not given.
+
+    Raises
+    ------
+    InputError
+        If a value is not allowed, with all faults at once.
+
+    Examples
+    --------
+    >>> layer = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=50, backward_ms=80,
+    ...                          explicit={Recompute.FULL: 133})
+    >>> layer.backward_ms  # 80, 1.04 * 80, 1.125 * 80, 1.165 * 80, as given
+    (80.0, 83.2, 90.0, 93.2, 133.0)
+    """
+    explicit = dict(explicit or {})
+    if backward_ms is not None:
+        explicit.setdefault(Recompute.NONE, backward_ms)
+    coefficients = {r: r.default_coefficient for r in Recompute} | dict(coefficients or {})
+    faults = _time_faults(forward_ms, backward_ms, coefficients, explicit)
+    usable = not faults
+    times = backward_times(forward_ms, coefficients, explicit) if usable else (0.0,) * len(Recompute)
+    if kind is not LayerKind.BODY:  # nothing but NONE exists, so nothing else can be too large
+        times = (times[Recompute.NONE],) * len(Recompute)
+    activation = activation_mb or {}
+    layer = None
+    try:
+        layer = Layer(
+            name=name,
+            kind=kind,
+            count=count,
+            forward_ms=forward_ms if usable else 1.0,  # a stand-in, to hear of the other fields' faults
+            backward_ms=times,
+            parameter_mb=parameter_mb,
+            activation_mb=tuple(activation.get(r) for r in Recompute),
+            model_name=model_name,
+        )
+    except InputError as error:
+        faults += error.faults
+    if layer is None or faults:
+        raise InputError(f"layer {shown(name)}", faults)
+    return layer
+
+
+def backward_times(
+    forward_ms: float, coefficients: Mapping[Recompute, float], explicit: Mapping[Recompute, float]
+) -> tuple[float, ...]:
+    """
+    Backward time of every type: the explicit one, else (1 + coefficient) x base; nothing is checked.
+
+    Parameters
+    ----------
+    forward_ms
+        Forward time, milliseconds; the base is 2 x this where NONE has no explicit time.
+    coefficients
+        Extra backward time as a share of the base, for every type.
+    explicit
+        Whole backward times, milliseconds, of any types.
+
+    Returns
+    -------
+    tuple
+        Milliseconds, shape (5,), indexed by Recompute.
+
+    Examples
+    --------
+    >>> half = dict.fromkeys(Recompute, 0.5)
+    >>> backward_times(10, half, {Recompute.NONE: 16, Recompute.COMM: 17})  # 1.5 * 16 where not given
+    (16.0, 24.0, 17.0, 24.0, 24.0)
+    """
+    base = float(explicit.get(Recompute.NONE, 2 * float(forward_ms)))
+    return tuple(float(explicit.get(r, (1 + float(coefficients[r])) * base)) for r in Recompute)
+
+
+def _time_faults(
+    forward_ms: float,
+    backward_ms: float | None,
+    coefficients: Mapping[Recompute, float],
+    explicit: Mapping[Recompute, float],
+) -> list[str]:
+    """Faults of what the times are made from, before anything is computed from it."""
+    checks = [number_fault("forward_ms", forward_ms)]
+    checks += [number_fault(f"coefficient of {r.label}", coefficients[r]) for r in Recompute]
+    checks += [number_fault(f"backward_ms of {r.label}", explicit[r]) for r in Recompute if r in explicit]
+    faults = [fault for fault in checks if fault]
+    if backward_ms is not None and not faults and explicit[Recompute.NONE] != backward_ms:
+        faults.append(f"backward_ms of none is given twice ({backward_ms} and {explicit[Recompute.NONE]})")
+    return faults
+
+
+def _by_type_faults(field: str, values: object, *, may_miss: bool) -> list[str | None]:
+    """Faults of a tuple that is indexed by Recompute."""
+    try:
+        given: tuple[object, ...] = tuple(values)  # type: ignore[arg-type]  # whatever can be walked through
+    except TypeError:
+        given = ()
+    if isinstance(values, str | Mapping) or len(given) != len(Recompute):
+        return [f"{field} must be {len(Recompute)} numbers, one a recompute type (got {shown(values)})"]
+    return [
+        number_fault(f"{field} of {r.label}", given[r])
+        for r in Recompute
+        if not (may_miss and given[r] is None)
+    ]

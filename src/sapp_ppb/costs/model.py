@@ -1,0 +1,151 @@
+"""A model: the chain of layers that is to be spread over pipeline stages."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sapp_ppb.costs.checks import LARGEST_COUNT, number_fault, shown, text_fault
+from sapp_ppb.costs.combine import layers_of_kind
+from sapp_ppb.costs.layer import Layer, LayerKind
+from sapp_ppb.costs.recompute import Recompute
+from sapp_ppb.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Model:
+    """
+    Layers in file order; along the chain the HEADs come first and the TAILs last.
+
+    Attributes
+    ----------
+    name
+        Name of the model.
+    layers
+        Layers of unique names, at least one of them BODY.
+    constant_memory_mb
+        Memory that every stage holds besides its layers, MB (``stage_const_mem``).
+
+    Raises
+    ------
+    InputError
+        If a value is not allowed, with all faults at once.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs.layer import layer_from_times
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=4, forward_ms=10)
+    >>> Model(name="tiny", layers=(body,)).total_backward_ms  # 4 * 2 * 10
+    80.0
+    """
+
+    name: str
+    layers: tuple[Layer, ...]
+    constant_memory_mb: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check every field, then keep one form of each value."""
+        faults = self._faults()
+        if faults:
+            raise InputError(f"model {shown(self.name)}", faults)
+        object.__setattr__(self, "layers", tuple(self.layers))
+        object.__setattr__(self, "constant_memory_mb", float(self.constant_memory_mb) + 0.0)
+
+    def _faults(self) -> list[str]:
+        """One sentence a fault."""
+        checks = [text_fault("name", self.name), number_fault("constant_memory_mb", self.constant_memory_mb)]
+        faults = [fault for fault in checks if fault]
+        if not isinstance(self.layers, tuple | list) or not all(
+            isinstance(layer, Layer) for layer in self.layers
+        ):
+            return [*faults, f"layers must be a tuple of Layer (got {shown(self.layers)})"]
+        return faults + name_faults([layer.name for layer in self.layers]) + body_faults(self.layers)
+
+    @property
+    def heads(self) -> tuple[Layer, ...]:
+        """HEAD layers, in file order; they sit in the first cell."""
+        return layers_of_kind(self.layers, LayerKind.HEAD)
+
+    @property
+    def bodies(self) -> tuple[Layer, ...]:
+        """BODY layers, in file order, which is their order along the chain."""
+        return layers_of_kind(self.layers, LayerKind.BODY)
+
+    @property
+    def tails(self) -> tuple[Layer, ...]:
+        """TAIL layers, in file order; they sit in the last cell."""
+        return layers_of_kind(self.layers, LayerKind.TAIL)
+
+    @property
+    def body_count(self) -> int:
+        """N, the number of BODY layers, counts included."""
+        return sum(layer.count for layer in self.bodies)
+
+    @property
+    def total_forward_ms(self) -> float:
+        """Forward time of one micro-batch through the whole chain, milliseconds."""
+        return sum(layer.count * layer.forward_ms for layer in self.layers)
+
+    @property
+    def total_backward_ms(self) -> float:
+        """Backward time of one micro-batch without recompute, milliseconds."""
+        return sum(layer.count * layer.backward_ms[Recompute.NONE] for layer in self.layers)
+
+    @property
+    def total_parameter_mb(self) -> float:
+        """Memory of all parameters, MB."""
+        return sum(layer.count * layer.parameter_mb for layer in self.layers)
+
+    def describe(self) -> str:
+        """
+        Text for people: a line for the model, then its layers along the chain.
+
+        Examples
+        --------
+        >>> from sapp_ppb.costs.layer import layer_from_times
+        >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=4, forward_ms=10)
+        >>> print(Model(name="tiny", layers=(body,)).describe())
+        tiny: 4 BODY layers, forward 40 ms, backward 80 ms, parameters 0 MB, constant 0 MB a stage
+        Dec: BODY x 4, forward 10 ms, parameters 0 MB
+          none       backward 20 ms, activation 0 MB
+        """
+        first = (
+            f"{self.name}: {self.body_count} BODY layers, forward {self.total_forward_ms:,.10g} ms, "
+            f"backward {self.total_backward_ms:,.10g} ms, parameters {self.total_parameter_mb:,.10g} MB, "
+            f"constant {self.constant_memory_mb:,.10g} MB a stage"
+        )
+        chain = self.heads + self.bodies + self.tails
+        return "\n".join([first, *(layer.describe() for layer in chain)])
+
+
+def name_faults(names: Sequence[str]) -> list[str]:
+    """
+    Faults of names that must differ.
+
+    Examples
+    --------
+    >>> name_faults(["Emb", "Dec", "Dec"])
+    ["layer names must be unique (got 'Dec' 2 times)"]
+    """
+    return [
+        f"layer names must be unique (got {shown(name)} {times} times)"
+        for name, times in Counter(names).items()
+        if times > 1
+    ]
+
+
+def body_faults(layers: Sequence[Layer]) -> list[str]:
+    """
+    Faults that only the whole chain shows: no BODY layer, or too many.
+
+    Examples
+    --------
+    >>> body_faults([])
+    ['at least one layer must be of kind BODY (got none)']
+    """
+    counts = [layer.count for layer in layers_of_kind(layers, LayerKind.BODY)]
+    if not counts:
+        found = ", ".join(sorted({layer.kind.value for layer in layers})) or "none"
+        return [f"at least one layer must be of kind BODY (got {found})"]
+    if sum(counts) > LARGEST_COUNT:
+        return [f"the BODY layers must be at most {LARGEST_COUNT} together (got {sum(counts)})"]
+    return []
