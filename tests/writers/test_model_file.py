@@ -1,0 +1,101 @@
+"""What is written is read back as it was."""
+
+import json
+import tempfile
+import warnings
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.errors import FileNote, InputError
+from sapp_ppb.readers import read_model
+from sapp_ppb.writers import model_to_json, write_model
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+numbers = st.floats(min_value=0, max_value=1e15) | st.integers(0, 10**15)
+names = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1).filter(str.strip)
+
+
+@st.composite
+def layers(draw, kind):
+    times = st.tuples(*[numbers] * 5)
+    common = {
+        "name": draw(names),
+        "kind": kind,
+        "count": draw(st.integers(1, 1000)),
+        "parameter_mb": draw(numbers),
+        "model_name": draw(st.none() | names),
+    }
+    activations = draw(st.tuples(*[st.none() | numbers] * 5))
+    if draw(st.booleans()):  # any times, or times that follow from the forward time
+        forward = draw(numbers.filter(bool))
+        return Layer(forward_ms=forward, backward_ms=draw(times), activation_mb=activations, **common)
+    some = st.floats(min_value=0.001, max_value=1e6)
+    return layer_from_times(
+        forward_ms=draw(some),
+        backward_ms=draw(st.none() | some),
+        coefficients=draw(st.dictionaries(st.sampled_from(Recompute), st.floats(0, 3))),
+        activation_mb={r: mb for r, mb in zip(Recompute, activations, strict=True) if mb is not None},
+        **common,
+    )
+
+
+@st.composite
+def models(draw):
+    kinds = [LayerKind.BODY, *draw(st.lists(st.sampled_from(LayerKind), max_size=4))]
+    drawn = [draw(layers(kind)) for kind in draw(st.permutations(kinds))]
+    by_name = {layer.name: layer for layer in reversed(drawn) if layer.kind is not LayerKind.BODY}
+    by_name |= {layer.name: layer for layer in drawn if layer.kind is LayerKind.BODY}
+    return Model(name=draw(names), layers=tuple(by_name.values()), constant_memory_mb=draw(numbers))
+
+
+@given(models())
+def test_a_model_is_read_back_exactly_as_it_was(model):
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FileNote)  # drawn times may be odd
+        path = Path(folder) / "model.json"
+        write_model(model, path)
+        assert read_model(path) == model
+        assert model_to_json(read_model(path)) == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["llama2_70b", "demo"])
+def test_an_example_is_written_as_it_stands(name):
+    path = EXAMPLES / f"{name}.json"
+    assert json.loads(model_to_json(read_model(path))) == json.loads(path.read_text())
+
+
+def test_only_what_differs_from_the_defaults_is_written():
+    body = layer_from_times(
+        name="Dec",
+        kind=LayerKind.BODY,
+        forward_ms=100,
+        coefficients={Recompute.FULL: 0.25, Recompute.COMM: 0.125},
+    )
+    (entry,) = json.loads(model_to_json(Model(name="m", layers=(body,))))["layers_description"]
+    # 1.25 * 200 is not the default 1.5 * 200; a coefficient of 0.125 is the default of COMM
+    assert entry == {"name": "Dec", "type": "BODY", "time": 100, "nb_layer": 1, "recompute_time": 250}
+
+
+def test_heads_count_from_the_start_and_tails_from_the_end():
+    chain = [("t1", "TAIL"), ("h1", "HEAD"), ("d", "BODY"), ("h2", "HEAD"), ("t2", "TAIL")]
+    model = Model(
+        name="m",
+        layers=tuple(layer_from_times(name=n, kind=LayerKind(k), forward_ms=1, count=7) for n, k in chain),
+    )
+    document = json.loads(model_to_json(model))
+    assert document["pre_defined_layer"] == {"h1": 0, "h2": 1, "t1": -2, "t2": -1}
+    assert document["auto_partition_layer"] == {"d": 7}
+    assert [entry["name"] for entry in document["layers_description"]] == [name for name, _ in chain]
+
+
+def test_a_model_file_that_exists_is_kept_unless_forced(tmp_path):
+    model = read_model(EXAMPLES / "demo.json")
+    path = tmp_path / "model.json"
+    write_model(model, path)
+    with pytest.raises(InputError, match="the file exists"):
+        write_model(model, path)
+    write_model(model, path, force=True)
