@@ -1,0 +1,270 @@
+"""Plan: which layers go to which cell under which recompute type; Outcome: what is known of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sapp_ppb.costs import Recompute
+from sapp_ppb.errors import InputError
+from sapp_ppb.problem import Problem
+
+Counts = NDArray[np.int64]
+_SHOWN_FAULTS = 20
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """
+    For every BODY layer, recompute type and cell: how many.
+
+    Attributes
+    ----------
+    problem
+        What the plan answers.
+    counts
+        Read-only whole numbers; shape (BODY layers, 5, cells), cells along the chain.
+
+    Raises
+    ------
+    InputError
+        When counts are negative, do not add up, break the order of the chain, use
+        a type that the layer does not consider, or leave a cell too empty.
+    """
+
+    problem: Problem
+    counts: Counts
+
+    def __post_init__(self) -> None:
+        """Freeze the counts and refuse those that are no plan."""
+        counts = np.array(self.counts, dtype=np.int64)
+        shape = (len(self.problem.model.bodies), len(Recompute), self.problem.cells)
+        if counts.shape != shape:
+            raise InputError("plan", [f"counts must have the shape {shape} (got {counts.shape})"])
+        counts.setflags(write=False)
+        object.__setattr__(self, "counts", counts)
+        faults = self._faults()
+        if faults:
+            raise InputError("plan", _cut(faults))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Plan):
+            return NotImplemented
+        return self.problem == other.problem and np.array_equal(self.counts, other.counts)
+
+    def __hash__(self) -> int:
+        return hash((self.problem.stages, self.problem.interleave, self.counts.tobytes()))
+
+    def _faults(self) -> list[str]:
+        if np.any(self.counts < 0):
+            return ["counts must be at least 0"]
+        faults = []
+        for layer, counts in zip(self.problem.model.bodies, self.counts, strict=True):
+            if counts.sum() != layer.count:
+                faults.append(f"{layer.name} must have {layer.count} layers in all (got {counts.sum()})")
+            faults += [
+                f"{layer.name} is recomputed as {r.label}, for which the model gives no activation memory"
+                for r in Recompute
+                if r not in layer.considered and counts[r].any()
+            ]
+        return faults + self._cell_faults()
+
+    def _cell_faults(self) -> list[str]:
+        faults = []
+        in_cell = self.layers_per_cell
+        for cell in range(self.problem.cells):
+            least = self.problem.least_layers(cell)
+            if in_cell[cell] < least:
+                faults.append(
+                    f"{self._place(cell)} holds {in_cell[cell]} layers of at least {least}; "
+                    "allow fewer with --min-layers"
+                )
+        by_layer = self.counts.sum(axis=1)
+        for index in range(1, len(by_layer)):
+            earlier = np.flatnonzero(by_layer[:index].any(axis=0))
+            later = np.flatnonzero(by_layer[index])
+            if len(earlier) and len(later) and later[0] < earlier[-1]:
+                name = self.problem.model.bodies[index].name
+                faults.append(f"{name} stands in {self._place(later[0])}, before layers that come earlier")
+        return faults
+
+    def _place(self, cell: int) -> str:
+        placement, stages = self.problem.order.placement, self.problem.stages
+        return f"stage {placement.stage_of(cell, stages)} chunk {cell // stages}"
+
+    @property
+    def layers_per_cell(self) -> Counts:
+        """BODY layers in each cell; shape (cells,)."""
+        return np.asarray(self.counts.sum(axis=(0, 1)))
+
+    def per_chunk_and_stage(self, per_cell: ArrayLike) -> NDArray[np.int64]:
+        """Lay values of the cells out as [chunk][stage]; shape (V, S)."""
+        values, problem = np.asarray(per_cell), self.problem
+        cells = [
+            [problem.order.placement.cell_of(stage, chunk, problem.stages) for stage in range(problem.stages)]
+            for chunk in range(problem.interleave)
+        ]
+        return np.asarray(values[np.array(cells)])
+
+    @property
+    def offset(self) -> NDArray[np.int64]:
+        """Count in the cell minus N div (S x V), as MindFormers counts; shape (V, S)."""
+        even = self.problem.model.body_count // self.problem.cells
+        return self.per_chunk_and_stage(self.layers_per_cell - even)
+
+    @property
+    def recomputed_layers(self) -> int:
+        """Layers under any type but NONE."""
+        return int(self.counts[:, 1:].sum())
+
+
+def plan_from_matrices(problem: Problem, matrices: Mapping[str, Mapping[str, Sequence[Sequence[int]]]]) -> Plan:
+    """
+    Plan from V x S matrices indexed [chunk][stage], by layer name and type name.
+
+    Raises
+    ------
+    InputError
+        When a name is unknown, a matrix has another shape, or the counts are no plan.
+    """
+    names = [layer.name for layer in problem.model.bodies]
+    counts = np.zeros((len(names), len(Recompute), problem.cells), dtype=np.int64)
+    faults = [
+        f"layer {name!r} is unknown; the model's BODY layers are {', '.join(names[:8])}"
+        for name in matrices
+        if name not in names
+    ]
+    placement = problem.order.placement
+    for name in [name for name in names if name in matrices]:
+        for label, matrix in matrices[name].items():
+            recompute = Recompute.from_label(label)
+            if len(matrix) != problem.interleave or any(len(row) != problem.stages for row in matrix):
+                faults.append(f"{name} {label} must have {problem.interleave} rows of {problem.stages} counts")
+                continue
+            for chunk, row in enumerate(matrix):
+                for stage, count in enumerate(row):
+                    cell = placement.cell_of(stage, chunk, problem.stages)
+                    counts[names.index(name), recompute, cell] = count
+    if faults:
+        raise InputError("plan", _cut(faults))
+    return Plan(problem=problem, counts=counts)
+
+
+class Status(StrEnum):
+    """What is proven of an outcome."""
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+
+
+class StoppedBy(StrEnum):
+    """Why the planner stopped."""
+
+    PROOF = "proof"
+    GAP = "gap"
+    BUDGET = "budget"
+    TIME = "time"
+    INTERRUPT = "interrupt"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bubble:
+    """
+    Idle time as shares of useful work, the four parts adding up to the total.
+
+    Attributes
+    ----------
+    fill_drain
+        What equal cells would still lose to filling and draining the pipeline.
+    imbalance
+        What uneven cells add; may be negative.
+    recompute
+        What doing forwards again adds.
+    communication
+        What sending between stages adds.
+    """
+
+    fill_drain: float
+    imbalance: float
+    recompute: float
+    communication: float
+
+    @property
+    def total(self) -> float:
+        """Sum of the parts; (S - 1) / M for equal cells under 1F1B."""
+        return self.fill_drain + self.imbalance + self.recompute + self.communication
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shortage:
+    """
+    Why nothing fits.
+
+    Attributes
+    ----------
+    stage, op
+        Where memory is short when every stage is as empty as it can be.
+    over_mb
+        MB over the limit there, in the plan with the smallest such excess.
+    smallest_limit_mb
+        Smallest memory limit, one number for all stages, that some plan meets.
+    remedies
+        Pairs of a change and the value that would do.
+    """
+
+    stage: int
+    op: str
+    over_mb: float
+    smallest_limit_mb: float
+    remedies: tuple[tuple[str, float | str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """
+    The answer to a problem, and what is known about it.
+
+    Attributes
+    ----------
+    problem
+        What was asked.
+    plan
+        Best plan found, None when nothing fits.
+    status, stopped_by
+        What is proven, and why the planner stopped.
+    makespan_ms, peak_memory_mb, bubble
+        Of the plan, by the simulator; None or empty without a plan.
+    lower_bound_ms
+        No plan within the limits is faster than this; None when nothing fits.
+    seconds, seed
+        Time taken and the seed that repeats it.
+    shortage
+        Why nothing fits, when nothing does.
+    """
+
+    problem: Problem
+    plan: Plan | None
+    status: Status
+    stopped_by: StoppedBy
+    makespan_ms: float | None = None
+    lower_bound_ms: float | None = None
+    peak_memory_mb: tuple[float, ...] = ()
+    bubble: Bubble | None = None
+    seconds: float = 0.0
+    seed: int = 0
+    shortage: Shortage | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """Share of the makespan that is not proven necessary; None without a plan."""
+        if self.makespan_ms is None or self.lower_bound_ms is None:
+            return None
+        return max(0.0, (self.makespan_ms - self.lower_bound_ms) / self.makespan_ms)
+
+
+def _cut(faults: list[str]) -> list[str]:
+    hidden = len(faults) - _SHOWN_FAULTS
+    return faults if hidden <= 0 else [*faults[:_SHOWN_FAULTS], f"and {hidden} more"]

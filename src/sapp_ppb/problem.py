@@ -1,0 +1,197 @@
+"""Problem: what is given, and the faults it can have before any planning."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sapp_ppb.costs import Model
+from sapp_ppb.errors import InputError
+from sapp_ppb.schedules import MicroBatchGroup, Schedule, ScheduleName, build_schedule, default_name
+
+PerStage = float | tuple[float, ...]
+
+# More ops than this need gigabytes and minutes; a typo is likelier than a wish.
+_MOST_OPS = 4_000_000
+_LARGEST = 1e15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """
+    A model and the pipeline it must be spread over.
+
+    Attributes
+    ----------
+    model
+        The chain of layers.
+    stages, interleave, micro_batches
+        S pipeline stages, V chunks a stage, M micro-batches a step.
+    schedule
+        Order of the ops; None means 1F1B for V = 1 and interleaved above.
+    micro_batch_group
+        Micro-batches that the interleaved order takes together: None for its
+        default, a number, or ``"remainder-first"``.
+    memory_limit_mb
+        MB a stage may hold: one number, one a stage, or None for no limit.
+    constant_memory_mb
+        MB that every stage holds besides its layers: a number or one a stage;
+        None takes the model's.
+    p2p_ms
+        Milliseconds from a stage to its neighbour: a number, or one for each of
+        the S - 1 edges and, where chunks wrap around, one more for the wrap.
+    min_layers_per_cell
+        Fewest BODY layers in a cell that holds neither HEAD nor TAIL.
+    target
+        Framework that must be able to say the plan, or None.
+
+    Raises
+    ------
+    InputError
+        All faults at once, with the option that mends each.
+    ScheduleError
+        When the schedule does not exist for these sizes.
+    """
+
+    model: Model
+    stages: int
+    micro_batches: int
+    interleave: int = 1
+    schedule: ScheduleName | None = None
+    micro_batch_group: MicroBatchGroup = None
+    memory_limit_mb: PerStage | None = None
+    constant_memory_mb: PerStage | None = None
+    p2p_ms: PerStage = 0.0
+    min_layers_per_cell: int = 1
+    target: str | None = None
+
+    def __post_init__(self) -> None:
+        """Fill in what was left to its default, then refuse what can not be planned."""
+        if self.constant_memory_mb is None:
+            object.__setattr__(self, "constant_memory_mb", self.model.constant_memory_mb)
+        for field in ("memory_limit_mb", "constant_memory_mb", "p2p_ms"):
+            object.__setattr__(self, field, _plain(getattr(self, field)))
+        faults = [*self._size_faults(), *self._quantity_faults()]
+        if not faults:
+            faults = self._chain_faults()
+        if faults:
+            raise InputError("problem", faults)
+        name = default_name(self.interleave) if self.schedule is None else ScheduleName(self.schedule)
+        object.__setattr__(self, "schedule", name)
+        if self.order.cells and len(self.hop_ms) < self._edges:
+            raise InputError(
+                "problem",
+                [
+                    f"p2p must list {self._edges} edges, the last one from stage {self.stages - 1} back to "
+                    f"stage 0 between chunks (got {len(self.hop_ms)})"
+                ],
+            )
+
+    def _size_faults(self) -> list[str]:
+        faults = [
+            f"{option} must be a whole number of at least {least} (got {value!r})"
+            for option, value, least in (
+                ("stages", self.stages, 1),
+                ("micro-batches", self.micro_batches, 1),
+                ("interleave", self.interleave, 1),
+                ("min-layers", self.min_layers_per_cell, 0),
+            )
+            if isinstance(value, bool) or not isinstance(value, int) or value < least
+        ]
+        ops = 2 * self.stages * self.interleave * self.micro_batches if not faults else 0
+        if ops > _MOST_OPS:
+            faults.append(
+                f"stages x interleave x micro-batches is too large: {ops:,} ops of {_MOST_OPS:,} at most; "
+                "plan with fewer micro-batches"
+            )
+        return faults
+
+    def _quantity_faults(self) -> list[str]:
+        return [
+            *_per_stage_faults("memory-limit", self.memory_limit_mb, (self.stages,), "MB"),
+            *_per_stage_faults("constant-memory", self.constant_memory_mb, (self.stages,), "MB"),
+            *_per_stage_faults("p2p", self.p2p_ms, (max(self.stages - 1, 1), self.stages), "ms"),
+        ]
+
+    def _chain_faults(self) -> list[str]:
+        needed = sum(self.least_layers(cell) for cell in range(self.cells))
+        if self.model.body_count >= needed:
+            return []
+        return [
+            f"{self.model.body_count} BODY layers are too few for {self.stages} stages x {self.interleave} chunks, "
+            f"which need {needed}; use fewer stages or chunks, or allow empty cells with --min-layers 0"
+        ]
+
+    @property
+    def cells(self) -> int:
+        """S x V, the number of cells in the chain."""
+        return self.stages * self.interleave
+
+    @property
+    def schedule_name(self) -> ScheduleName:
+        """Name of the schedule, the default resolved."""
+        return ScheduleName(self.schedule) if self.schedule is not None else default_name(self.interleave)
+
+    @cached_property
+    def order(self) -> Schedule:
+        """The order of ops on every stage."""
+        return build_schedule(
+            self.schedule_name, self.stages, self.interleave, self.micro_batches, self.micro_batch_group
+        )
+
+    @property
+    def limit_per_stage_mb(self) -> tuple[float, ...]:
+        """MB that each stage may hold, infinite without a limit; shape (S,)."""
+        limit = math.inf if self.memory_limit_mb is None else self.memory_limit_mb
+        return _spread(limit, self.stages)
+
+    @property
+    def constant_per_stage_mb(self) -> tuple[float, ...]:
+        """MB that each stage holds besides its layers; shape (S,)."""
+        return _spread(self.constant_memory_mb or 0.0, self.stages)
+
+    @property
+    def hop_ms(self) -> tuple[float, ...]:
+        """Milliseconds of the edge from stage s to s + 1; the last is the wrap to stage 0."""
+        return _spread(self.p2p_ms, self.stages)
+
+    @property
+    def _edges(self) -> int:
+        """Edges that the order uses: neighbours, and the wrap when chunks loop around."""
+        places = [self.order.placement.stage_of(cell, self.stages) for cell in range(self.cells)]
+        wraps = any(abs(here - there) > 1 for here, there in zip(places, places[1:], strict=False))
+        # Two stages that loop use the wrap as their way back, an edge of its own.
+        wraps |= self.stages == 2 and (1, 0) in zip(places, places[1:], strict=False)
+        return self.stages if wraps else self.stages - 1
+
+    def least_layers(self, cell: int) -> int:
+        """Fewest BODY layers that a cell must hold."""
+        holds_head = cell == 0 and bool(self.model.heads)
+        holds_tail = cell == self.cells - 1 and bool(self.model.tails)
+        return 0 if holds_head or holds_tail else self.min_layers_per_cell
+
+
+def _plain(value: PerStage | Sequence[float] | None) -> PerStage | None:
+    """Turn a list of equal numbers into that number, so that equal problems compare equal."""
+    if value is None or not isinstance(value, Sequence):
+        return value
+    values = tuple(value)
+    return values[0] if len(set(values)) == 1 else values
+
+
+def _spread(value: PerStage, stages: int) -> tuple[float, ...]:
+    return value if isinstance(value, tuple) else (float(value),) * stages
+
+
+def _per_stage_faults(option: str, value: PerStage | None, lengths: tuple[int, ...], unit: str) -> list[str]:
+    if value is None:
+        return []
+    faults = []
+    if isinstance(value, tuple) and len(value) not in lengths:
+        allowed = " or ".join(str(length) for length in sorted(set(lengths)))
+        faults.append(f"{option} must be one number or {allowed} of them (got {len(value)})")
+    for number in value if isinstance(value, tuple) else (value,):
+        usable = isinstance(number, int | float) and not isinstance(number, bool)
+        if not usable or not 0 <= number <= _LARGEST:
+            faults.append(f"{option} must be a number of at least 0 {unit} (got {number!r})")
+    return faults

@@ -1,0 +1,108 @@
+"""
+The most a stage holds, as a maximum of few linear rows.
+
+With a fixed order the live micro-batches of each chunk after each op do not
+depend on time.  The peak is therefore the maximum over those rows of live counts
+times activations, and a row that another row, or a mix of two, dominates can
+never be the maximum alone.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapp_ppb.schedules import OpKind, Schedule
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LiveRows:
+    """
+    Live micro-batches of one stage where they can be most.
+
+    Attributes
+    ----------
+    rows
+        Live micro-batches of each chunk; shape (rows, V).
+    ops
+        Index within the stage's order of the first op that reaches each row; shape (rows,).
+    """
+
+    rows: Floats
+    ops: NDArray[np.int64]
+
+
+@lru_cache(maxsize=8)
+def live_rows(schedule: Schedule) -> tuple[LiveRows, ...]:
+    """
+    Rows of live micro-batches that can be the peak, for every stage.
+
+    F adds one at its start; B, or W when the backward is split, frees it at its end.
+    """
+    return tuple(_stage_rows(schedule, stage) for stage in range(schedule.stages))
+
+
+def _stage_rows(schedule: Schedule, stage: int) -> LiveRows:
+    ops = np.array(schedule.rows[stage], dtype=np.int64)
+    kind, chunk = ops[:, 0], ops[:, 1] // schedule.stages
+    change = np.zeros((len(ops), schedule.chunks))
+    step = (kind == OpKind.F).astype(float) - (kind == OpKind.B) - (kind == OpKind.W)
+    change[np.arange(len(ops)), chunk] = step
+    live = np.cumsum(change, axis=0)
+    # Between two forwards live counts only fall, so peaks stand right after a forward.
+    forwards = np.flatnonzero(kind == OpKind.F)
+    rows, first = np.unique(live[forwards], axis=0, return_index=True)
+    best = _without_dominated(rows)
+    kept = _without_mixed(rows, _without_passed(rows, sorted(best, key=first.__getitem__)))
+    return LiveRows(rows=rows[kept], ops=forwards[first[kept]])
+
+
+def _without_dominated(rows: Floats) -> list[int]:
+    """Indices of rows that no other row reaches in every chunk; rows are distinct."""
+    return [
+        index
+        for index, row in enumerate(rows)
+        if not np.any(np.all(rows >= row, axis=1) & (np.arange(len(rows)) != index))
+    ]
+
+
+def _without_passed(rows: Floats, kept: list[int]) -> list[int]:
+    """
+    Drop rows that a mix of their neighbours in time reaches; linear in rows.
+
+    A stage trades one chunk for another step by step, so most rows lie between
+    two others, and few are left for the search through all pairs.
+    """
+    left: list[int] = []
+    for index in kept:
+        while len(left) > 1 and _mix_reaches(rows[left[-2]], rows[index], rows[left[-1]]):
+            left.pop()
+        left.append(index)
+    return sorted(left)
+
+
+def _without_mixed(rows: Floats, kept: list[int]) -> list[int]:
+    """Drop, one after the other, the rows that a mix of two kept ones reaches."""
+    for index in list(kept):
+        others = [other for other in kept if other != index]
+        if any(_mix_reaches(rows[a], rows[b], rows[index]) for a in others for b in others if a < b):
+            kept = others
+    return kept
+
+
+def _mix_reaches(a: Floats, b: Floats, row: Floats) -> bool:
+    """Whether some share x of a and 1 - x of b is at least the row in every chunk."""
+    low, high = 0.0, 1.0
+    for ours, theirs, wanted in zip(a, b, row, strict=True):
+        rise = ours - theirs
+        if rise == 0.0:
+            if theirs < wanted:
+                return False
+        elif rise > 0.0:
+            low = max(low, (wanted - theirs) / rise)
+        else:
+            high = min(high, (wanted - theirs) / rise)
+    return low <= high

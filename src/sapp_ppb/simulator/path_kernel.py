@@ -1,0 +1,75 @@
+"""The compiled passes over a graph: when each op ends, and which path says so."""
+
+from sapp_ppb.simulator.kernel import kernel
+
+
+@kernel
+def longest_path(stage, price, giver, hop_ms, durations_ms, free_at, end_ms):  # type: ignore[no-untyped-def]
+    """
+    Time every op in one pass; linear in ops.
+
+    Parameters
+    ----------
+    stage, price, giver
+        Columns of the graph; shape (ops,).
+    hop_ms
+        What each op's input takes to arrive; shape (ops,).
+    durations_ms
+        The price list; shape (kinds x cells,).
+    free_at, end_ms
+        Filled here: when each stage ends, shape (S,), and each op, shape (ops,).
+
+    Returns
+    -------
+    float
+        The makespan.
+    """
+    for s in range(len(free_at)):
+        free_at[s] = 0.0
+    for i in range(len(price)):
+        start = free_at[stage[i]]
+        if giver[i] >= 0:
+            arrival = end_ms[giver[i]] + hop_ms[i]
+            if arrival > start:
+                start = arrival
+        end = start + durations_ms[price[i]]
+        end_ms[i] = end
+        free_at[stage[i]] = end
+    makespan = 0.0
+    for s in range(len(free_at)):
+        if free_at[s] > makespan:
+            makespan = free_at[s]
+    return makespan
+
+
+@kernel
+def longest_paths(stage, price, giver, hop_ms, price_lists, free_at, end_ms, makespans):  # type: ignore[no-untyped-def]
+    """Time many price lists, shape (lists, kinds x cells), into makespans, shape (lists,)."""
+    for k in range(len(price_lists)):
+        makespans[k] = longest_path(stage, price, giver, hop_ms, price_lists[k], free_at, end_ms)
+
+
+@kernel
+def trace_back(at, price, before, giver, hop_ms, end_ms, durations_ms, uses):  # type: ignore[no-untyped-def]
+    """
+    Follow a longest path from op ``at`` back to the start.
+
+    ``uses``, shape (kinds x cells,), receives how often the path pays each
+    price.  Returns the hops it pays, in milliseconds.
+    """
+    uses[:] = 0.0
+    hops = 0.0
+    while at >= 0:
+        uses[price[at]] += 1.0
+        start = end_ms[at] - durations_ms[price[at]]
+        previous, source = before[at], giver[at]
+        waits_for_stage = previous >= 0 and (source < 0 or end_ms[previous] >= end_ms[source] + hop_ms[at])
+        if start <= 0.0 and (previous < 0 and source < 0):
+            return hops
+        if waits_for_stage:
+            at = previous
+        else:
+            if source >= 0:
+                hops += hop_ms[at]
+            at = source
+    return hops

@@ -1,0 +1,204 @@
+"""simulate(): when every op of a plan runs, what every stage holds, and what is lost."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapp_ppb.plan import Bubble, Plan
+from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import Op
+from sapp_ppb.simulator.graph import Graph, build_graph
+from sapp_ppb.simulator.memory import live_rows
+from sapp_ppb.simulator.path_kernel import longest_path, longest_paths
+from sapp_ppb.simulator.price import CellCosts, price, without_recompute
+
+Floats = NDArray[np.float64]
+
+# Below this many ops the plain function is done before a compiler is loaded.
+_PLAIN_OPS = 20_000
+# Memory is compared with its limit as times are compared: within this share.
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Peak:
+    """Where a stage holds most: MB, and the op at whose start it does."""
+
+    memory_mb: float
+    op: Op
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Timeline:
+    """
+    What the simulator says of a plan.
+
+    Attributes
+    ----------
+    plan
+        The plan that was timed.
+    makespan_ms
+        First op to last, milliseconds.
+    start_ms, end_ms
+        For each stage, the times of its ops in the order in which it runs them.
+    peaks
+        The most that each stage holds; shape (S,).
+    """
+
+    plan: Plan
+    makespan_ms: float
+    start_ms: tuple[Floats, ...]
+    end_ms: tuple[Floats, ...]
+    peaks: tuple[Peak, ...]
+
+    @property
+    def peak_memory_mb(self) -> tuple[float, ...]:
+        """MB that each stage holds at most; shape (S,)."""
+        return tuple(peak.memory_mb for peak in self.peaks)
+
+    @property
+    def busy_ms(self) -> Floats:
+        """Time that each stage works; shape (S,)."""
+        return np.array([float((end - start).sum()) for start, end in zip(self.start_ms, self.end_ms, strict=True)])
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether every peak is within its limit, to a relative 1e-9."""
+        limits = self.plan.problem.limit_per_stage_mb
+        return all(peak <= limit * (1 + _SLACK) for peak, limit in zip(self.peak_memory_mb, limits, strict=True))
+
+    @cached_property
+    def bubble(self) -> Bubble:
+        """
+        Split idle time over its causes, as shares of useful work.
+
+        Each part is what the makespan loses when one cause after the other is taken
+        away: recompute, communication, then the difference between cells.
+        """
+        problem = self.plan.problem
+        stages, free = problem.stages, without_recompute(self.plan)
+        useful = problem.micro_batches * float(free.forward_ms.sum() + free.backward_ms.sum())
+        ideal = _makespan(problem, free, hops=True)
+        local = _makespan(problem, free, hops=False)
+        equal = _makespan(problem, _levelled(free), hops=False)
+        return Bubble(
+            recompute=stages * (self.makespan_ms - ideal) / useful,
+            communication=stages * (ideal - local) / useful,
+            imbalance=stages * (local - equal) / useful,
+            fill_drain=(stages * equal - useful) / useful,
+        )
+
+
+def simulate(plan: Plan) -> Timeline:
+    """
+    Time every op of a plan, and find the peak of every stage.
+
+    An op starts once the op before it on its stage has ended and its input has
+    arrived, so its start is the longest path that leads to it.
+
+    Raises
+    ------
+    InputError
+        When the schedule splits the backward and a cell's is too short for it.
+
+    Notes
+    -----
+    Linear in ops.  With equal cells and free sends 1F1B takes (M + S - 1)(f + b) [1]_.
+
+    References
+    ----------
+    .. [1] Narayanan et al., SC 2021, arXiv:2104.04473, section 2.2.1.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=3, forward_ms=1)
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=3, micro_batches=4)
+    >>> one_each = np.zeros((1, 5, 3), dtype=int)
+    >>> one_each[0, 0] = 1
+    >>> simulate(Plan(problem=problem, counts=one_each)).makespan_ms  # (4 + 3 - 1) * (1 + 2)
+    18.0
+    """
+    problem, costs = plan.problem, price(plan)
+    graph = build_graph(problem.order)
+    durations = costs.price_list()
+    makespan, ends = _run(graph, durations, hop_times(problem, graph))
+    starts = ends - durations[graph.price]
+    rows = [graph.position[a:b] for a, b in zip(graph.row_start, graph.row_start[1:], strict=False)]
+    return Timeline(
+        plan=plan,
+        makespan_ms=makespan,
+        start_ms=tuple(starts[row] for row in rows),
+        end_ms=tuple(ends[row] for row in rows),
+        peaks=stage_peaks(problem, costs),
+    )
+
+
+def batched_makespans(problem: Problem, price_lists: Floats) -> Floats:
+    """
+    Makespans of many price lists under one problem's order, compiled.
+
+    Parameters
+    ----------
+    price_lists
+        Durations in milliseconds; shape (lists, 4 x cells), as CellCosts.price_list gives them.
+    """
+    graph = build_graph(problem.order)
+    makespans = np.empty(len(price_lists))
+    free_at, ends = np.empty(problem.stages), np.empty(len(graph.price))
+    longest_paths(
+        graph.stage, graph.price, graph.giver, hop_times(problem, graph), price_lists, free_at, ends, makespans
+    )
+    return makespans
+
+
+def stage_peaks(problem: Problem, costs: CellCosts) -> tuple[Peak, ...]:
+    """Find the most that each stage holds, at every prefix of its order."""
+    peaks = []
+    for stage, live in enumerate(live_rows(problem.order)):
+        cells = [
+            problem.order.placement.cell_of(stage, chunk, problem.stages) for chunk in range(problem.interleave)
+        ]
+        held = problem.constant_per_stage_mb[stage] + costs.parameter_mb[cells].sum()
+        totals = held + live.rows @ costs.activation_mb[cells]
+        highest = float(totals.max())
+        # Of rows that tie, the one that the stage reaches first.
+        op = min(int(at) for at, total in zip(live.ops, totals, strict=True) if total == highest)
+        peaks.append(Peak(memory_mb=highest, op=problem.order.rows[stage][op]))
+    return tuple(peaks)
+
+
+def hop_times(problem: Problem, graph: Graph) -> Floats:
+    """Milliseconds that each op's input takes to arrive; shape (ops,)."""
+    # Edge -1 means that nothing is sent.
+    return np.array([*problem.hop_ms, 0.0])[graph.edge]
+
+
+def _makespan(problem: Problem, costs: CellCosts, *, hops: bool) -> float:
+    graph = build_graph(problem.order)
+    times = hop_times(problem, graph)
+    return _run(graph, costs.price_list(), times if hops else np.zeros_like(times))[0]
+
+
+def _levelled(costs: CellCosts) -> CellCosts:
+    """Spread times evenly over all cells, HEAD and TAIL too."""
+    ones = np.ones_like(costs.forward_ms)
+    return CellCosts(
+        forward_ms=ones * costs.forward_ms.mean(),
+        backward_ms=ones * costs.backward_ms.mean(),
+        activation_mb=costs.activation_mb,
+        parameter_mb=costs.parameter_mb,
+    )
+
+
+def _run(graph: Graph, durations: Floats, hop_ms: Floats) -> tuple[float, Floats]:
+    free_at, ends = np.empty(graph.schedule.stages), np.empty(len(graph.price))
+    if len(graph.price) > _PLAIN_OPS:
+        return longest_path(graph.stage, graph.price, graph.giver, hop_ms, durations, free_at, ends), ends
+    # Lists are several times faster than arrays for one element at a time.
+    free, out = free_at.tolist(), ends.tolist()
+    columns = [graph.stage, graph.price, graph.giver, hop_ms, durations]
+    makespan = longest_path.python(*(column.tolist() for column in columns), free, out)
+    return float(makespan), np.array(out)
