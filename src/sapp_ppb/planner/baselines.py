@@ -1,0 +1,99 @@
+"""What people do without a planner: plans to compare with."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapp_ppb.costs import Recompute
+from sapp_ppb.errors import InputError
+from sapp_ppb.plan import Plan
+from sapp_ppb.problem import Problem
+from sapp_ppb.simulator.price import layer_tables
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """A named plan; it may exceed the memory limit."""
+
+    name: str
+    plan: Plan
+
+
+def baselines(problem: Problem) -> tuple[Baseline, ...]:
+    """
+    Even split without and with full recompute, and the classic bottleneck partition.
+
+    Those that break a rule of the problem, such as a cell left empty, are left out.
+    """
+    light, heavy = _types(problem, most=False), _types(problem, most=True)
+    even, bottleneck = _even_split(problem), _bottleneck_split(problem)
+    wanted = (
+        ("even split, no recompute", even, light),
+        ("even split, full recompute", even, heavy),
+        ("bottleneck partition, no recompute", bottleneck, light),
+    )
+    found = []
+    for name, sizes, types in wanted:
+        try:
+            found.append(Baseline(name=name, plan=_plan(problem, sizes, types)))
+        except InputError:
+            continue
+    return tuple(found)
+
+
+def _types(problem: Problem, *, most: bool) -> Ints:
+    """First or last type that each BODY entry considers; FULL is the last where it is given."""
+    return np.array([layer.considered[-1 if most else 0] for layer in problem.model.bodies])
+
+
+def _even_split(problem: Problem) -> Ints:
+    """N div C layers in each cell, one more in the first N mod C cells."""
+    even, more = divmod(problem.model.body_count, problem.cells)
+    return np.array([even + (cell < more) for cell in range(problem.cells)])
+
+
+def _bottleneck_split(problem: Problem) -> Ints:
+    """
+    Split with the least longest cell, in time without recompute.
+
+    Greedy filling under a cap, and bisection on the cap; O(N log(range)).
+    """
+    tables = layer_tables(problem)
+    counts = [layer.count for layer in problem.model.bodies]
+    times = np.repeat(tables.forward_ms + tables.backward_ms[:, Recompute.NONE], counts)
+    fixed = tables.fixed.forward_ms + tables.fixed.backward_ms
+    least = [problem.least_layers(cell) for cell in range(problem.cells)]
+    low, high = 0.0, float(times.sum() + fixed.sum())
+    sizes = _filled(times, fixed, least, high)
+    for _ in range(60):
+        middle = (low + high) / 2
+        tried = _filled(times, fixed, least, middle)
+        low, high = (low, middle) if tried is not None else (middle, high)
+        sizes = tried if tried is not None else sizes
+    return _even_split(problem) if sizes is None else sizes
+
+
+def _filled(times: NDArray[np.float64], fixed: NDArray[np.float64], least: list[int], cap: float) -> Ints | None:
+    """Fill cell after cell up to a cap; None when layers are left over."""
+    sizes, at, total = [], 0, len(times)
+    spent = np.concatenate([[0.0], np.cumsum(times)])
+    for cell, fewest in enumerate(least):
+        needed_later = sum(least[cell + 1 :])
+        upto = int(np.searchsorted(spent, spent[at] + max(cap - fixed[cell], 0.0) * (1 + 1e-12), side="right")) - 1
+        upto = min(upto, total - needed_later)
+        if upto - at < fewest:
+            return None
+        sizes.append(upto - at)
+        at = upto
+    return np.array(sizes) if at == total else None
+
+
+def _plan(problem: Problem, sizes: Ints, types: Ints) -> Plan:
+    kinds = np.repeat(np.arange(len(types)), [layer.count for layer in problem.model.bodies])
+    cells = np.repeat(np.arange(problem.cells), sizes)
+    counts = np.zeros((len(types), len(Recompute), problem.cells), dtype=np.int64)
+    np.add.at(counts, (kinds, types[kinds], cells), 1)
+    return Plan(problem=problem, counts=counts)

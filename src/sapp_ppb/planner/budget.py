@@ -1,0 +1,47 @@
+"""How much work a time limit buys: fixed before the run, so that a seed has one answer."""
+
+from dataclasses import dataclass
+
+from sapp_ppb.problem import Problem
+
+# Seconds of one move on a slow core: its own work, then a share for every op that
+# may be timed and every layer that is copied.  Twice what a current core takes.
+_MOVE_S = 8e-6
+_PER_OP_S = 2.6e-9
+_PER_LAYER_S = 1e-8
+# Share of the time limit that the work is sized to.
+_USED = 0.6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """
+    Work that may be done.
+
+    Attributes
+    ----------
+    moves
+        Moves of the search.
+    time_limit_s
+        When the clock stops the run all the same.
+    """
+
+    moves: int
+    time_limit_s: float
+
+
+def budget_for(problem: Problem, time_limit_s: float) -> Budget:
+    """
+    Turn seconds into moves.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=100, forward_ms=1)
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=10, micro_batches=100)
+    >>> budget_for(problem, 10.0).moves  # 6 s of 8 + 2000 ops x 0.0026 + 100 layers x 0.01 us
+    422535
+    """
+    ops = 2 * problem.cells * problem.micro_batches
+    move_s = _MOVE_S + _PER_OP_S * ops + _PER_LAYER_S * problem.model.body_count
+    return Budget(moves=max(100, int(_USED * time_limit_s / move_s)), time_limit_s=time_limit_s)

@@ -1,0 +1,290 @@
+"""
+One chunk a stage: the optimum, with its proof.
+
+A stage takes a run of layers, and for a run the fastest choice of recompute types
+within the stage's memory is the only one that matters, because no path gets longer
+when a backward gets shorter.  A plan is a path of runs through the chain:
+
+    (E1)  minimise T
+    (E2)  sum of y over the runs of stage s that end before layer i
+          = sum of y over the runs of stage s + 1 that begin with it          every s, i
+    (E3)  T >= hops(p) + sum over runs (u(p, s) f + w(p, s) b) y               every path p
+    (E4)  y binary
+
+Paths come lazily: solve, simulate, state the longest paths, repeat until the
+simulated plan is as fast as the program says.  Runs that no plan within the
+cutoff uses are dropped before: by the families LB1 to LB4, then by the simulator,
+with every other stage at its least.
+"""
+
+import math
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapp_ppb.costs import Recompute
+from sapp_ppb.plan import Plan
+from sapp_ppb.planner.cuts import PathCut, Separator
+from sapp_ppb.planner.families import PathFamilies
+from sapp_ppb.planner.fronts import Fronts, Run, run_between
+from sapp_ppb.planner.highs import LinearProgram
+from sapp_ppb.planner.segments import Segments, chain_segments, shares
+from sapp_ppb.problem import Problem
+from sapp_ppb.simulator.price import layer_tables
+from sapp_ppb.simulator.timeline import batched_makespans
+
+Floats = NDArray[np.float64]
+
+# The program works in units of which the cutoff has this many, whatever the user's times are.
+_UNITS = 1e4
+# Runs slower than the cutoff by rounding alone are kept.
+_ROUNDING = 1e-9
+_WINDOWS = 4
+_LP_ROUNDS = 200
+# More runs than this make a program that no time limit of minutes would solve.
+_MOST_RUNS = 60_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Runs:
+    """Runs that are left, as columns; ``choice`` tells which front and point each one is."""
+
+    stage: NDArray[np.int64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    forward_ms: Floats
+    backward_ms: Floats
+    choice: list[tuple[Fronts, Run, int]]
+
+    def kept(self, mask: NDArray[np.bool_]) -> "_Runs":
+        return _Runs(
+            stage=self.stage[mask],
+            first=self.first[mask],
+            last=self.last[mask],
+            forward_ms=self.forward_ms[mask],
+            backward_ms=self.backward_ms[mask],
+            choice=[choice for choice, keep in zip(self.choice, mask, strict=True) if keep],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainAnswer:
+    """
+    What is proven.
+
+    Attributes
+    ----------
+    bound_ms
+        No plan is faster.
+    plan
+        The best plan met, if it beats the cutoff; None otherwise.
+    """
+
+    bound_ms: float
+    plan: Plan | None
+
+
+class ExactChain:
+    """
+    The program for one problem with one chunk.
+
+    Parameters
+    ----------
+    cutoff_ms
+        Makespan of the best plan known; slower plans are not looked at.
+    may_mix
+        Whether SELECTIVE and COMM may stand in one cell.
+
+    Raises
+    ------
+    FrontTooLargeError
+        When a run has too many choices of recompute to be listed.
+    """
+
+    def __init__(self, problem: Problem, cutoff_ms: float, *, may_mix: bool = True) -> None:
+        self._problem = problem
+        self._cutoff_ms = cutoff_ms
+        self._may_mix = may_mix
+        self._separator = Separator(problem)
+        self._kind = np.repeat(
+            np.arange(len(problem.model.bodies)), [layer.count for layer in problem.model.bodies]
+        )
+        self.bound_ms = 0.0
+        self._runs = self._remaining_runs()
+
+    @property
+    def runs(self) -> int:
+        """Number of runs that are left."""
+        return len(self._runs.stage)
+
+    def _remaining_runs(self) -> _Runs:
+        limit = self._cutoff_ms * (1 + _ROUNDING)
+        relaxed = chain_segments(self._problem)
+        families = PathFamilies(self._problem, relaxed)
+        self.bound_ms = families.bound()
+        runs, exact = self._exact(families.runs_within(limit), relaxed.forward_ms)
+        families = PathFamilies(self._problem, exact)
+        self.bound_ms = max(self.bound_ms, families.bound())
+        within = families.runs_within(limit)
+        runs = runs.kept(within[runs.stage, runs.first, runs.last])
+        return runs.kept(self._least_makespans(runs) <= limit)
+
+    def _exact(self, usable: NDArray[np.bool_], forward_ms: Floats) -> tuple[_Runs, Segments]:
+        """Exact times of the usable runs, and the table of all with the others infinite."""
+        tables, problem = layer_tables(self._problem), self._problem
+        slowest = self._cutoff_ms / problem.micro_batches
+        sets = [tuple(Recompute)]
+        if not self._may_mix:
+            sets = [tuple(r for r in Recompute if r is not out) for out in (Recompute.COMM, Recompute.SELECTIVE)]
+        fronts = [Fronts(tables, types, slowest) for types in sets]
+        share_mb = shares(problem)
+        total = np.full(usable.shape, np.inf)
+        found, choice = [], []
+        for stage, first, last in np.argwhere(usable):
+            run = run_between(self._kind, first, last)
+            options = [
+                (front.backward_ms[point], known, run, point)
+                for known in fronts
+                if (point := (front := known.front(run)).within(float(share_mb[stage, first, last]))) >= 0
+            ]
+            if options:
+                fastest = min(options, key=lambda option: float(option[0]))
+                backward = float(fastest[0]) + tables.fixed.backward_ms[stage]
+                found.append((stage, first, last, forward_ms[stage, first, last], backward))
+                choice.append(fastest[1:])
+                total[stage, first, last] = forward_ms[stage, first, last] + backward
+        columns = np.array(found, dtype=float).reshape(-1, 5).T
+        runs = _Runs(
+            stage=columns[0].astype(np.int64),
+            first=columns[1].astype(np.int64),
+            last=columns[2].astype(np.int64),
+            forward_ms=columns[3],
+            backward_ms=columns[4],
+            choice=choice,
+        )
+        return runs, Segments(forward_ms=forward_ms, total_ms=total)
+
+    def _least_makespans(self, runs: _Runs) -> Floats:
+        """Makespan of every run with all other stages at their least: monotone, so a bound."""
+        stages = self._problem.stages
+        least_f, least_b = np.full(stages, np.inf), np.full(stages, np.inf)
+        np.minimum.at(least_f, runs.stage, runs.forward_ms)
+        np.minimum.at(least_b, runs.stage, runs.backward_ms)
+        if not len(runs.stage) or not np.isfinite(least_f).all():
+            return np.full(len(runs.stage), np.inf)
+        makespans = []
+        for begin in range(0, len(runs.stage), 1024):
+            part = slice(begin, begin + 1024)
+            stage = runs.stage[part]
+            forward, backward = np.tile(least_f, (len(stage), 1)), np.tile(least_b, (len(stage), 1))
+            forward[np.arange(len(stage)), stage] = runs.forward_ms[part]
+            backward[np.arange(len(stage)), stage] = runs.backward_ms[part]
+            lists = np.concatenate([forward, backward, backward - forward, forward], axis=1)
+            makespans.append(batched_makespans(self._problem, lists))
+        return np.concatenate(makespans)
+
+    def solve(self, deadline: float) -> ChainAnswer:
+        """
+        Prove the optimum, or as much as can be done before a deadline of ``time.monotonic``.
+
+        Raises
+        ------
+        SolverError
+            When the solver fails.
+        """
+        if not self.runs:
+            # Nothing is as fast as the cutoff, which is therefore the optimum.
+            return ChainAnswer(bound_ms=self._cutoff_ms, plan=None)
+        if self.runs > _MOST_RUNS:
+            return ChainAnswer(bound_ms=self.bound_ms, plan=None)
+        program, makespan, columns = self._program()
+        best_ms, best = self._cutoff_ms, None
+        self._relax(program, makespan, columns, deadline)
+        while time.monotonic() < deadline:
+            solution = program.solve(time_limit_s=deadline - time.monotonic())
+            # Slower plans than the cutoff are not in the program: it bounds the faster ones.
+            self.bound_ms = max(self.bound_ms, min(solution.bound * self._unit, best_ms))
+            if solution.values is None:
+                break
+            chosen = np.flatnonzero(solution.values[columns] > 0.5)
+            forward, backward = self._runs.forward_ms[chosen], self._runs.backward_ms[chosen]
+            cuts = self._separator.paths(forward, backward, _WINDOWS, 0.0)
+            length = self._length(forward, backward)
+            if length < best_ms:
+                best_ms, best = length, chosen
+            if best_ms - self.bound_ms <= _ROUNDING * best_ms:
+                break
+            above = [cut for cut in cuts if cut.length_ms > self.bound_ms]
+            if not above:
+                break
+            for cut in above:
+                self._state(program, makespan, columns, cut)
+        plan = None if best is None else self._plan(best)
+        return ChainAnswer(bound_ms=self.bound_ms, plan=plan)
+
+    @property
+    def _unit(self) -> float:
+        return self._cutoff_ms / _UNITS
+
+    def _program(self) -> tuple[LinearProgram, int, list[int]]:
+        program = LinearProgram()
+        makespan = program.add_column(1.0, self.bound_ms / self._unit, math.inf)
+        columns = [program.add_column(0.0, 0.0, 1.0, integer=True) for _ in range(self.runs)]
+        layers = len(self._kind)
+        balance: dict[tuple[int, int], dict[int, float]] = {}
+        for column, stage, first, last in zip(
+            columns, self._runs.stage, self._runs.first, self._runs.last, strict=True
+        ):
+            balance.setdefault((int(stage), int(first)), {})[column] = -1.0
+            balance.setdefault((int(stage) + 1, int(last)), {})[column] = 1.0
+        for (stage, layer), terms in balance.items():
+            enters = -1.0 if (stage, layer) == (0, 0) else 0.0
+            leaves = 1.0 if (stage, layer) == (self._problem.stages, layers) else 0.0
+            program.add_row(terms, lower=enters + leaves, upper=enters + leaves)
+        return program, makespan, columns
+
+    def _relax(self, program: LinearProgram, makespan: int, columns: list[int], deadline: float) -> None:
+        """State the paths that bind the linear relaxation."""
+        for _ in range(_LP_ROUNDS):
+            if time.monotonic() > deadline:
+                return
+            solution = program.solve(relaxed=True)
+            if solution.values is None:
+                return
+            share = solution.values[columns]
+            forward, backward = self._stage_times(share)
+            least = float(solution.values[makespan]) * self._unit
+            cuts = self._separator.paths(forward, backward, _WINDOWS, least * (1 + 1e-7))
+            if not cuts:
+                return
+            for cut in cuts:
+                self._state(program, makespan, columns, cut)
+
+    def _stage_times(self, share: Floats) -> tuple[Floats, Floats]:
+        """Forward and backward time of every stage under shares of its runs."""
+        forward, backward = np.zeros(self._problem.stages), np.zeros(self._problem.stages)
+        np.add.at(forward, self._runs.stage, share * self._runs.forward_ms)
+        np.add.at(backward, self._runs.stage, share * self._runs.backward_ms)
+        return forward, backward
+
+    def _state(self, program: LinearProgram, makespan: int, columns: list[int], cut: PathCut) -> None:
+        """Add (E3) for one path."""
+        runs = self._runs
+        weight = cut.forward[runs.stage] * runs.forward_ms + cut.backward[runs.stage] * runs.backward_ms
+        terms = dict(zip(columns, (-weight / self._unit).tolist(), strict=True))
+        terms[makespan] = 1.0
+        program.add_row(terms, lower=cut.hops_ms / self._unit)
+
+    def _length(self, forward: Floats, backward: Floats) -> float:
+        prices = np.concatenate([forward, backward, backward - forward, forward])
+        return float(batched_makespans(self._problem, prices[None, :])[0])
+
+    def _plan(self, chosen: NDArray[np.int64]) -> Plan:
+        entries = len(self._problem.model.bodies)
+        counts = np.zeros((entries, len(Recompute), self._problem.cells), dtype=np.int64)
+        for index in chosen:
+            fronts, run, point = self._runs.choice[index]
+            counts[:, :, self._runs.stage[index]] = fronts.counts(run, point, entries)
+        return Plan(problem=self._problem, counts=counts)

@@ -1,0 +1,264 @@
+"""plan_pipeline(): search, bound, and what can be said of the best plan found."""
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sapp_ppb.errors import InputError, NoPlanFoundError, PlannerNote, SolverError
+from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
+from sapp_ppb.planner.baselines import baselines
+from sapp_ppb.planner.bounds import lower_bound
+from sapp_ppb.planner.budget import Budget, budget_for
+from sapp_ppb.planner.exact_chain import ExactChain
+from sapp_ppb.planner.fronts import FrontTooLargeError
+from sapp_ppb.planner.infeasible import find_shortage
+from sapp_ppb.planner.least_memory import least_memory
+from sapp_ppb.planner.search import Search, State
+from sapp_ppb.problem import Problem
+from sapp_ppb.simulator import Timeline, simulate
+from sapp_ppb.targets import may_mix_selective_and_comm
+
+# A makespan this close to its bound, as a share, is proven minimal.
+_PROVEN = 1e-6
+# Moves that a first start may take to fit before the least memory is computed.
+_MOVES_TO_FIT = 2000
+# Moves after which a first proof is tried where that is quick.
+_MOVES_TO_PROVE = 60_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """
+    Where a run stands.
+
+    Attributes
+    ----------
+    phase
+        What is being done, in a word.
+    best_ms
+        Makespan of the best plan so far; None before there is one.
+    bound_ms
+        Proven lower bound so far.
+    seconds
+        Time since the start.
+    """
+
+    phase: str
+    best_ms: float | None
+    bound_ms: float
+    seconds: float
+
+    @property
+    def gap(self) -> float | None:
+        """Share of the makespan that is not proven necessary."""
+        return None if self.best_ms is None else max(0.0, 1 - self.bound_ms / self.best_ms)
+
+
+Watch = Callable[[Progress], None]
+
+
+def plan_pipeline(
+    problem: Problem, *, time_limit_s: float = 10.0, gap: float = 0.0, seed: int = 0, watch: Watch | None = None
+) -> Outcome:
+    """
+    Find the fastest plan within the memory limits, and a bound on any plan.
+
+    Parameters
+    ----------
+    problem
+        What is given.
+    time_limit_s
+        Sizes the work; the clock itself only stops a run that takes far longer.
+    gap
+        Stop once the plan is proven within this share of the optimum.
+    seed
+        The same seed and limit give the same plan.
+    watch
+        Called now and then with the progress.
+
+    Returns
+    -------
+    Outcome
+        The best plan with its bound, or why nothing fits.
+
+    Raises
+    ------
+    InputError
+        When an option can not be.
+    NoPlanFoundError
+        When the limit passed before any plan was found.
+    SolverError
+        When the solver is needed to find a first plan and fails.
+    """
+    _check_options(time_limit_s, gap, seed)
+    return _Run(problem, budget_for(problem, time_limit_s), gap, seed, watch).outcome()
+
+
+def _check_options(time_limit_s: float, gap: float, seed: int) -> None:
+    faults = []
+    if not 0.0 < time_limit_s <= 1e6:
+        faults.append(f"time-limit must be above 0 and at most 1,000,000 seconds (got {time_limit_s!r})")
+    if not 0.0 <= gap < 1.0:
+        faults.append(f"gap must be at least 0 and below 1 (got {gap!r})")
+    if not isinstance(seed, int) or not 0 <= seed < 2**32:
+        faults.append(f"seed must be a whole number from 0 to 4294967295 (got {seed!r})")
+    if faults:
+        raise InputError("options", faults)
+
+
+@dataclass
+class _Run:
+    """One run: the best plan and the bound so far, and the clock."""
+
+    problem: Problem
+    budget: Budget
+    gap: float
+    seed: int
+    watch: Watch | None
+    started: float = field(default_factory=time.monotonic)
+    best: Timeline | None = None
+    bound_ms: float = 0.0
+    _tried_ms: float | None = None  # makespan that was last to be proven
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def outcome(self) -> Outcome:
+        try:
+            self.bound_ms = lower_bound(self.problem)
+            if math.isinf(self.bound_ms):
+                return self._infeasible()
+            stopped_by = self._search()
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            stopped_by = StoppedBy.INTERRUPT
+        if stopped_by is None:
+            return self._infeasible()
+        if self.best is None:
+            raise NoPlanFoundError(
+                f"no plan was found in {self.seconds:.1f} s; one may exist: try a higher --time-limit "
+                "or --memory-limit"
+            )
+        return self._feasible(self.best, stopped_by)
+
+    def _search(self) -> StoppedBy | None:
+        """Search, and prove, until something says stop; None when nothing fits."""
+        search = Search(self.problem, self.seed, may_mix=self._may_mix)
+        self._take_baselines()
+        known = None
+        if self.best is None and not self._fits_soon(search):
+            least = least_memory(self.problem, time_limit_s=self._remaining())
+            if least.over_mb > _PROVEN * min(self.problem.limit_per_stage_mb):
+                return None
+            known = least.plan
+        if self.problem.interleave == 1:
+            quick = min(_MOVES_TO_PROVE, self.budget.moves)
+            stop = self._anneal(search, quick, known) or self._prove_chain()
+            if stop:
+                return stop
+        return self._anneal(search, self.budget.moves, known) or self._prove_chain() or StoppedBy.BUDGET
+
+    def _anneal(self, search: Search, moves: int, known: Plan | None) -> StoppedBy | None:
+        for state in search.run(moves, known):
+            self._take(search, state)
+            reason = self._reason_to_stop()
+            if reason is not None:
+                return reason
+        return None
+
+    def _prove_chain(self) -> StoppedBy | None:
+        """Prove the best plan optimal, or find a better one, where a stage has one chunk."""
+        cutoff = None if self.best is None else self.best.makespan_ms
+        if self.problem.interleave > 1 or cutoff is None or cutoff == self._tried_ms:
+            return None
+        self._tried_ms = cutoff
+        self._report("proof")
+        try:
+            chain = ExactChain(self.problem, cutoff, may_mix=self._may_mix)
+            self.bound_ms = max(self.bound_ms, chain.bound_ms)
+            answer = chain.solve(time.monotonic() + self._remaining())
+        except (FrontTooLargeError, SolverError) as error:
+            if isinstance(error, SolverError):
+                warnings.warn(f"no proof: {error}", PlannerNote, stacklevel=2)
+            return None
+        self.bound_ms = max(self.bound_ms, answer.bound_ms)
+        if answer.plan is not None:
+            self._consider(answer.plan)
+        return self._reason_to_stop()
+
+    @property
+    def _may_mix(self) -> bool:
+        return may_mix_selective_and_comm(self.problem.target)
+
+    def _take_baselines(self) -> None:
+        """Take what people do anyway, where it fits and the target can say it."""
+        for baseline in baselines(self.problem):
+            self._consider(baseline.plan)
+
+    def _fits_soon(self, search: Search) -> bool:
+        """Whether a first start comes to fit within few moves."""
+        state = search.start(0.0)
+        return any(state.score[2] == 0.0 for _ in search.anneal(state, _MOVES_TO_FIT))
+
+    def _take(self, search: Search, state: State) -> None:
+        """Believe the simulator, not the search: time the plan anew and check its memory."""
+        known = math.inf if self.best is None else self.best.makespan_ms
+        if state.score[2] == 0.0 and state.score[3] < known * (1 - 1e-12):
+            plan = search.plan_of(state)
+            if plan is not None:
+                self._consider(plan)
+        self._report("search")
+
+    def _report(self, phase: str) -> None:
+        if self.watch is not None:
+            best_ms = None if self.best is None else self.best.makespan_ms
+            self.watch(Progress(phase=phase, best_ms=best_ms, bound_ms=self.bound_ms, seconds=self.seconds))
+
+    def _consider(self, plan: Plan) -> None:
+        timeline = simulate(plan)
+        if timeline.fits_memory and (self.best is None or timeline.makespan_ms < self.best.makespan_ms):
+            self.best = timeline
+
+    def _reason_to_stop(self) -> StoppedBy | None:
+        if self.best is not None:
+            gap = 1 - self.bound_ms / self.best.makespan_ms
+            if gap <= _PROVEN:
+                return StoppedBy.PROOF
+            if gap <= self.gap:
+                return StoppedBy.GAP
+        return StoppedBy.TIME if self._remaining() <= 0.0 else None
+
+    def _remaining(self) -> float:
+        return max(0.0, self.budget.time_limit_s - self.seconds)
+
+    def _feasible(self, best: Timeline, stopped_by: StoppedBy) -> Outcome:
+        bound = min(self.bound_ms, best.makespan_ms)
+        proven = best.makespan_ms - bound <= _PROVEN * best.makespan_ms
+        return Outcome(
+            problem=self.problem,
+            plan=best.plan,
+            status=Status.OPTIMAL if proven else Status.FEASIBLE,
+            stopped_by=StoppedBy.PROOF if proven else stopped_by,
+            makespan_ms=best.makespan_ms,
+            lower_bound_ms=bound,
+            peak_memory_mb=best.peak_memory_mb,
+            bubble=best.bubble,
+            seconds=round(self.seconds, 3),
+            seed=self.seed,
+        )
+
+    def _infeasible(self) -> Outcome:
+        shortage = find_shortage(self.problem, time_limit_s=max(self._remaining(), 5.0))
+        return Outcome(
+            problem=self.problem,
+            plan=None,
+            status=Status.INFEASIBLE,
+            stopped_by=StoppedBy.PROOF,
+            seconds=round(self.seconds, 3),
+            seed=self.seed,
+            shortage=shortage,
+        )

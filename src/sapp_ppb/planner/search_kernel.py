@@ -1,0 +1,394 @@
+"""
+The compiled inner loop of the search: move layers, repair memory, time, accept.
+
+A state is a chain cut into cells (``bound``) and a recompute type for every
+layer in chain order (``rec``).  A move shifts layers between cells or chooses the
+recompute types of a stage anew; every stage that it touches is repaired at once,
+so that only plans that fit are ever timed.  See ``search.py`` for the meaning of
+the arrays, which all kernels here share:
+
+``costs``   forward, backward, activation, parameters of each cell, HEAD and TAIL included
+``fwd bwd act par usable kind``   of each layer in chain order
+"""
+
+import math
+
+import numpy as np
+
+from sapp_ppb.simulator.kernel import kernel
+from sapp_ppb.simulator.path_kernel import longest_path, trace_back
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX_A = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_B = np.uint64(0x94D049BB133111EB)
+_S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+# Memory is compared within this share of the limit, as the simulator does, with room to spare.
+_SLACK = 1e-10
+_TYPES = 5
+
+
+@kernel
+def uniform(random):  # type: ignore[no-untyped-def]
+    """Next number in [0, 1) of the SplitMix64 sequence (Steele, Lea, Flood, OOPSLA 2014)."""
+    random[0] += _GOLDEN
+    z = random[0]
+    z = (z ^ (z >> _S30)) * _MIX_A
+    z = (z ^ (z >> _S27)) * _MIX_B
+    z = z ^ (z >> _S31)
+    return float(z >> _S11) * (1.0 / 9007199254740992.0)
+
+
+@kernel
+def below(random, n):  # type: ignore[no-untyped-def]
+    """Whole number in 0..n-1."""
+    return min(n - 1, int(uniform(random) * n))
+
+
+@kernel
+def fastest(layer, banned, bwd, usable):  # type: ignore[no-untyped-def]
+    """Usable type with the shortest backward; -1 when the cell bans the only one."""
+    best = -1
+    for r in range(_TYPES):
+        if usable[layer, r] and r != banned and (best < 0 or bwd[layer, r] < bwd[layer, best]):
+            best = r
+    return best
+
+
+@kernel
+def sum_cell(cell, bound, rec, fwd, bwd, act, par, fixed, costs):  # type: ignore[no-untyped-def]
+    """Add up a cell from its layers."""
+    for q in range(4):
+        costs[q, cell] = fixed[q, cell]
+    for i in range(bound[cell], bound[cell + 1]):
+        costs[0, cell] += fwd[i]
+        costs[1, cell] += bwd[i, rec[i]]
+        costs[2, cell] += act[i, rec[i]]
+        costs[3, cell] += par[i]
+
+
+@kernel
+def most_over(stage, cells_of, held, limit, live, row_start, costs):  # type: ignore[no-untyped-def]
+    """Row of live counts that exceeds the limit most, and by how many MB (negative: slack)."""
+    base = held[stage] - limit[stage]
+    for cell in cells_of[stage]:
+        base += costs[3, cell]
+    worst, over = -1, -math.inf
+    for row in range(row_start[stage], row_start[stage + 1]):
+        total = base
+        for v in range(cells_of.shape[1]):
+            total += live[row, v] * costs[2, cells_of[stage, v]]
+        if total > over:
+            worst, over = row, total
+    return worst, over
+
+
+@kernel
+def squeeze(  # type: ignore[no-untyped-def]
+    stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs, weight,
+    noise, random,
+):  # fmt: skip
+    """Recompute more until the stage fits; returns MB that are still too much, 0 when it fits."""
+    tolerance = _SLACK * limit[stage]
+    while True:
+        worst, over = most_over(stage, cells_of, held, limit, live, row_start, costs)
+        if over <= tolerance:
+            return 0.0
+        best, chosen, best_score = -1, -1, 0.0
+        for v in range(cells_of.shape[1]):
+            cell = cells_of[stage, v]
+            lives = live[worst, v]
+            if lives <= 0.0:
+                continue
+            for i in range(bound[cell], bound[cell + 1]):
+                now = rec[i]
+                if i > bound[cell] and kind[i] == kind[i - 1] and now == rec[i - 1]:
+                    continue
+                for r in range(_TYPES):
+                    if not usable[i, r] or r == banned[cell] or act[i, r] >= act[i, now]:
+                        continue
+                    gain = min(over, lives * (act[i, now] - act[i, r]))
+                    extra = (bwd[i, r] - bwd[i, now]) * weight[v]
+                    score = gain / max(extra, 1e-9) * (1.0 + noise * uniform(random))
+                    if score > best_score:
+                        best, chosen, best_score = i, r, score
+        if best < 0:
+            return over
+        retype(best, chosen, stage, cells_of, bound, rec, bwd, act, costs)
+
+
+@kernel
+def relax(  # type: ignore[no-untyped-def]
+    stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs, weight,
+    noise, random,
+):  # fmt: skip
+    """Recompute less while that still fits, the most time saved first."""
+    while True:
+        best, chosen, best_score = -1, -1, 0.0
+        for v in range(cells_of.shape[1]):
+            cell = cells_of[stage, v]
+            for i in range(bound[cell], bound[cell + 1]):
+                now = rec[i]
+                if i > bound[cell] and kind[i] == kind[i - 1] and now == rec[i - 1]:
+                    continue
+                for r in range(_TYPES):
+                    if not usable[i, r] or r == banned[cell] or bwd[i, r] >= bwd[i, now]:
+                        continue
+                    score = (bwd[i, now] - bwd[i, r]) * weight[v] * (1.0 + noise * uniform(random))
+                    if score <= best_score:
+                        continue
+                    costs[2, cell] += act[i, r] - act[i, now]
+                    over = most_over(stage, cells_of, held, limit, live, row_start, costs)[1]
+                    costs[2, cell] -= act[i, r] - act[i, now]
+                    if over <= _SLACK * limit[stage]:
+                        best, chosen, best_score = i, r, score
+        if best < 0:
+            return
+        retype(best, chosen, stage, cells_of, bound, rec, bwd, act, costs)
+
+
+@kernel
+def retype(layer, recompute, stage, cells_of, bound, rec, bwd, act, costs):  # type: ignore[no-untyped-def]
+    """Give a layer another type and its cell the difference."""
+    cell = cells_of[stage, 0]
+    for v in range(cells_of.shape[1]):
+        candidate = cells_of[stage, v]
+        if bound[candidate] <= layer < bound[candidate + 1]:
+            cell = candidate
+    costs[1, cell] += bwd[layer, recompute] - bwd[layer, rec[layer]]
+    costs[2, cell] += act[layer, recompute] - act[layer, rec[layer]]
+    rec[layer] = recompute
+
+
+@kernel
+def repair(  # type: ignore[no-untyped-def]
+    stage, afresh, cells_of, bound, rec, banned, fwd, bwd, act, par, usable, kind, fixed, held, limit, live,
+    row_start, costs, weight, noise, random,
+):  # fmt: skip
+    """Make a touched stage fit again with as little recompute as greed finds; returns MB over."""
+    for cell in cells_of[stage]:
+        for i in range(bound[cell], bound[cell + 1]):
+            if afresh or not usable[i, rec[i]] or rec[i] == banned[cell]:
+                rec[i] = fastest(i, banned[cell], bwd, usable)
+        sum_cell(cell, bound, rec, fwd, bwd, act, par, fixed, costs)
+    over = squeeze(
+        stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs, weight,
+        noise, random,
+    )  # fmt: skip
+    if over == 0.0:
+        relax(
+            stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs,
+            weight, noise, random,
+        )  # fmt: skip
+    for cell in cells_of[stage]:
+        sum_cell(cell, bound, rec, fwd, bwd, act, par, fixed, costs)
+    return over
+
+
+@kernel
+def shift(a, b, bound, rec, kind, stage_of, touched, random):  # type: ignore[no-untyped-def]
+    """
+    Take a layer out of cell ``a`` and put one into cell ``b``.
+
+    Cells between keep their number of layers and slide by one layer; they are
+    touched only where that layer is of another kind.
+    """
+    touched[stage_of[a]] = True
+    touched[stage_of[b]] = True
+    p = bound[a] + below(random, bound[a + 1] - bound[a])
+    moved = rec[p]
+    if a < b:
+        q = bound[b] - 1
+        for cell in range(a + 1, b):
+            if kind[bound[cell] - 1] != kind[bound[cell + 1] - 1]:
+                touched[stage_of[cell]] = True
+        for i in range(p, q):
+            rec[i] = rec[i + 1]
+        for cell in range(a + 1, b + 1):
+            bound[cell] -= 1
+    else:
+        q = bound[b + 1]
+        for cell in range(b + 1, a):
+            if kind[bound[cell]] != kind[bound[cell + 1]]:
+                touched[stage_of[cell]] = True
+        for i in range(p, q, -1):
+            rec[i] = rec[i - 1]
+        for cell in range(b + 1, a + 1):
+            bound[cell] += 1
+    rec[q] = moved
+
+
+@kernel
+def may_leave(cell, bound, least):  # type: ignore[no-untyped-def]
+    """Whether a cell can give a layer away."""
+    return bound[cell + 1] - bound[cell] > least[cell]
+
+
+@kernel
+def propose(bound, rec, banned, kind, stage_of, cells_of, least, touched, may_mix, random):  # type: ignore[no-untyped-def]
+    """Draw a move and carry out its shifts; False when the drawn move does not exist."""
+    cells, chunks, stages = len(stage_of), cells_of.shape[1], len(cells_of)
+    touched[:] = False
+    u = uniform(random)
+    if not may_mix and u < 0.08:  # let a cell use the other of SELECTIVE and COMM
+        cell = below(random, cells)
+        banned[cell] = 3 - banned[cell]
+        touched[stage_of[cell]] = True
+        return True
+    if u < 0.22 or cells == 1:  # another choice of recompute for one stage
+        touched[below(random, stages)] = True
+        return True
+    if u < 0.50 or stages == 1:  # one layer, anywhere
+        a, b = below(random, cells), below(random, cells)
+    elif u < 0.62:  # one layer, to a neighbour
+        a = below(random, cells)
+        b = a + 1 if uniform(random) < 0.5 else a - 1
+    elif u < 0.78 and chunks > 1:  # one layer, between chunks of a stage
+        stage = below(random, stages)
+        a, b = cells_of[stage, below(random, chunks)], cells_of[stage, below(random, chunks)]
+    elif u < 0.88 and stages > 2:  # a relay: what a stage receives, it passes on from any chunk
+        a = below(random, cells)
+        for _ in range(2 + below(random, 2)):
+            b = below(random, cells)
+            if a == b or not may_leave(a, bound, least):
+                return False
+            shift(a, b, bound, rec, kind, stage_of, touched, random)
+            a = cells_of[stage_of[b], below(random, chunks)]
+        return True
+    else:  # an exchange between two stages, which keeps their numbers of layers
+        s, t = below(random, stages), below(random, stages)
+        a, b = cells_of[s, below(random, chunks)], cells_of[t, below(random, chunks)]
+        c, d = cells_of[t, below(random, chunks)], cells_of[s, below(random, chunks)]
+        if s == t or a == b or c == d or not may_leave(a, bound, least):
+            return False
+        shift(a, b, bound, rec, kind, stage_of, touched, random)
+        if not may_leave(c, bound, least):
+            return False
+        shift(c, d, bound, rec, kind, stage_of, touched, random)
+        return True
+    if a == b or b < 0 or b >= cells or not may_leave(a, bound, least):
+        return False
+    shift(a, b, bound, rec, kind, stage_of, touched, random)
+    return True
+
+
+@kernel
+def pool_exceeds(costs, paths, path_hops, used, order, threshold):  # type: ignore[no-untyped-def]
+    """Whether a known path is already longer than the threshold; that path moves to the front."""
+    cells = costs.shape[1]
+    for k in range(used):
+        path = order[k]
+        total = path_hops[path]
+        for c in range(cells):
+            total += paths[path, 0, c] * costs[0, c] + paths[path, 1, c] * costs[1, c]
+        if total > threshold:
+            for j in range(k, 0, -1):
+                order[j] = order[j - 1]
+            order[0] = path
+            return True
+    return False
+
+
+@kernel
+def set_durations(costs, durations):  # type: ignore[no-untyped-def]
+    """Write the price list of a state: F, B, I = B - W, W = F."""
+    cells = costs.shape[1]
+    for c in range(cells):
+        durations[c] = costs[0, c]
+        durations[cells + c] = costs[1, c]
+        durations[2 * cells + c] = costs[1, c] - costs[0, c]
+        durations[3 * cells + c] = costs[0, c]
+
+
+@kernel
+def keep_path(graph_columns, hop_ms, durations, free_at, ends, uses, paths, path_hops, pool, order):  # type: ignore[no-untyped-def]
+    """Add the path that decided the last simulation to the pool, over the one used longest ago."""
+    price, before, giver = graph_columns
+    cells = paths.shape[2]
+    last = 0
+    for i in range(len(ends)):
+        if ends[i] > ends[last]:
+            last = i
+    hops = trace_back(last, price, before, giver, hop_ms, ends, durations, uses)
+    if pool[0] < len(order):
+        slot = pool[0]
+        order[slot] = slot
+        pool[0] += 1
+    slot = order[pool[0] - 1]
+    for j in range(pool[0] - 1, 0, -1):
+        order[j] = order[j - 1]
+    order[0] = slot
+    path_hops[slot] = hops
+    for c in range(cells):
+        paths[slot, 0, c] = uses[c] - uses[2 * cells + c] + uses[3 * cells + c]
+        paths[slot, 1, c] = uses[cells + c] + uses[2 * cells + c]
+
+
+@kernel
+def anneal(  # type: ignore[no-untyped-def]
+    moves, hot, cold, bound, rec, banned, costs, best_bound, best_rec, best_banned, score, random, may_mix,
+    fwd, bwd, act, par, usable, kind, fixed, held, limit, live, row_start, least, stage_of, cells_of,
+    g_stage, g_price, g_before, g_giver, hop_ms, paths, path_hops, pool, order,
+):  # fmt: skip
+    """
+    Anneal for a number of moves, from temperature ``hot`` down to ``cold``.
+
+    ``score`` holds excess MB and makespan of the current state, then of the best
+    one; a state with less excess is always better, whatever its makespan.
+    """
+    cells, stages, chunks = len(stage_of), len(cells_of), cells_of.shape[1]
+    new_bound, new_rec, new_banned = bound.copy(), rec.copy(), banned.copy()
+    new_costs = costs.copy()
+    touched = np.zeros(stages, np.bool_)
+    over = np.zeros(stages)
+    weight = np.ones(chunks)
+    durations, free_at, ends = np.empty(4 * cells), np.empty(stages), np.empty(len(g_price))
+    uses = np.empty(4 * cells)
+    for s in range(stages):
+        over[s] = max(0.0, most_over(s, cells_of, held, limit, live, row_start, costs)[1] - _SLACK * limit[s])
+    new_over = over.copy()
+    simulated = 0
+    for move in range(moves):
+        temperature = hot * (cold / hot) ** (move / moves)
+        new_bound[:], new_rec[:], new_banned[:] = bound, rec, banned
+        if not propose(
+            new_bound, new_rec, new_banned, kind, stage_of, cells_of, least, touched, may_mix, random
+        ):
+            continue
+        new_costs[:, :] = costs
+        new_over[:] = over
+        plain = uniform(random) < 0.4
+        for v in range(chunks):
+            weight[v] = 1.0 if plain else math.exp(2.0 * uniform(random) - 1.0)
+        noise = 0.0 if uniform(random) < 0.3 else uniform(random)
+        for s in range(stages):
+            if touched[s]:
+                afresh = uniform(random) < 0.5
+                new_over[s] = repair(
+                    s, afresh, cells_of, new_bound, new_rec, new_banned, fwd, bwd, act, par, usable, kind, fixed,
+                    held, limit, live, row_start, new_costs, weight, noise, random,
+                )  # fmt: skip
+        excess = new_over.sum()
+        if excess > score[0]:
+            continue
+        threshold = math.inf
+        if score[0] == 0.0:
+            threshold = score[1] - temperature * math.log(1.0 - uniform(random))
+            if pool_exceeds(new_costs, paths, path_hops, pool[0], order, threshold):
+                continue
+        makespan = math.inf
+        if excess == 0.0:
+            set_durations(new_costs, durations)
+            makespan = longest_path(g_stage, g_price, g_giver, hop_ms, durations, free_at, ends)
+            simulated += 1
+            if makespan > threshold:
+                keep_path((g_price, g_before, g_giver), hop_ms, durations, free_at, ends, uses, paths, path_hops,
+                          pool, order)  # fmt: skip
+                continue
+        bound[:], rec[:], banned[:] = new_bound, new_rec, new_banned
+        costs[:, :] = new_costs
+        over[:] = new_over
+        score[0], score[1] = excess, makespan
+        if excess < score[2] or (excess == score[2] and makespan < score[3]):
+            best_bound[:], best_rec[:], best_banned[:] = bound, rec, banned
+            score[2], score[3] = excess, makespan
+    return simulated
