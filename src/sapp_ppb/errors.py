@@ -50,9 +50,13 @@ class SolverError(PpbError):
     """The solver is missing or failed."""
 
 
-class FileNote(UserWarning):
+class Note(UserWarning):
+    """Something worth saying that stops nothing."""
+
+
+class FileNote(Note):
     """Something in a file that is probably not what its author meant, but can be read."""
 
 
-class PlannerNote(UserWarning):
+class PlannerNote(Note):
     """Something the planner could not do, whose absence does not make its answer wrong."""

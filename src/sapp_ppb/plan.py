@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.costs.checks import LARGEST_COUNT, shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.problem import Problem
 
@@ -39,10 +41,14 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Freeze the counts and refuse those that are no plan."""
-        counts = np.array(self.counts, dtype=np.int64)
+        counts = np.array(self.counts)
         shape = (len(self.problem.model.bodies), len(Recompute), self.problem.cells)
         if counts.shape != shape:
             raise InputError("plan", [f"counts must have the shape {shape} (got {counts.shape})"])
+        if counts.dtype.kind not in "iu":
+            # A conversion would cut 1.5 down to 1 without a word.
+            raise InputError("plan", [f"counts must be whole numbers (got {counts.dtype})"])
+        counts = counts.astype(np.int64)
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)
         faults = self._faults()
@@ -120,7 +126,9 @@ class Plan:
         return int(self.counts[:, 1:].sum())
 
 
-def plan_from_matrices(problem: Problem, matrices: Mapping[str, Mapping[str, Sequence[Sequence[int]]]]) -> Plan:
+def plan_from_matrices(
+    problem: Problem, matrices: Mapping[str, Mapping[str, Sequence[Sequence[int]]]]
+) -> Plan:
     """
     Plan from V x S matrices indexed [chunk][stage], by layer name and type name.
 
@@ -141,7 +149,16 @@ def plan_from_matrices(problem: Problem, matrices: Mapping[str, Mapping[str, Seq
         for label, matrix in matrices[name].items():
             recompute = Recompute.from_label(label)
             if len(matrix) != problem.interleave or any(len(row) != problem.stages for row in matrix):
-                faults.append(f"{name} {label} must have {problem.interleave} rows of {problem.stages} counts")
+                faults.append(
+                    f"{name} {label} must have {problem.interleave} rows of {problem.stages} counts"
+                )
+                continue
+            wrong = [count for row in matrix for count in row if not _is_count(count)]
+            if wrong:
+                faults.append(
+                    f"{name} {label} must hold whole numbers from 0 to {LARGEST_COUNT} "
+                    f"(got {shown(wrong[0])})"
+                )
                 continue
             for chunk, row in enumerate(matrix):
                 for stage, count in enumerate(row):
@@ -263,6 +280,11 @@ class Outcome:
         if self.makespan_ms is None or self.lower_bound_ms is None:
             return None
         return max(0.0, (self.makespan_ms - self.lower_bound_ms) / self.makespan_ms)
+
+
+def _is_count(value: object) -> bool:
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return whole and 0 <= int(value) <= LARGEST_COUNT  # type: ignore[call-overload, no-any-return, unused-ignore]
 
 
 def _cut(faults: list[str]) -> list[str]:

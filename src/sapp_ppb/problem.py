@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from sapp_ppb.costs import Model
 from sapp_ppb.errors import InputError
@@ -14,6 +15,7 @@ PerStage = float | tuple[float, ...]
 # More ops than this need gigabytes and minutes; a typo is likelier than a wish.
 _MOST_OPS = 4_000_000
 _LARGEST = 1e15
+_PER_STAGE = ("memory_limit_mb", "constant_memory_mb", "p2p_ms")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,16 +71,17 @@ class Problem:
         """Fill in what was left to its default, then refuse what can not be planned."""
         if self.constant_memory_mb is None:
             object.__setattr__(self, "constant_memory_mb", self.model.constant_memory_mb)
-        for field in ("memory_limit_mb", "constant_memory_mb", "p2p_ms"):
-            object.__setattr__(self, field, _plain(getattr(self, field)))
+        for field in _PER_STAGE:
+            object.__setattr__(self, field, _listed(getattr(self, field)))
         faults = [*self._size_faults(), *self._quantity_faults()]
         if not faults:
             faults = self._chain_faults()
         if faults:
             raise InputError("problem", faults)
-        name = default_name(self.interleave) if self.schedule is None else ScheduleName(self.schedule)
-        object.__setattr__(self, "schedule", name)
-        if self.order.cells and len(self.hop_ms) < self._edges:
+        name = default_name(self.interleave) if self.schedule is None else self.schedule
+        build_schedule(name, self.stages, self.interleave, self.micro_batches, self.micro_batch_group)
+        object.__setattr__(self, "schedule", ScheduleName(name))
+        if len(self.hop_ms) < self._edges:
             raise InputError(
                 "problem",
                 [
@@ -86,6 +89,9 @@ class Problem:
                     f"stage 0 between chunks (got {len(self.hop_ms)})"
                 ],
             )
+        # Only now: a list of equal numbers may still be of a wrong length.
+        for field in _PER_STAGE:
+            object.__setattr__(self, field, _plain(getattr(self, field)))
 
     def _size_faults(self) -> list[str]:
         faults = [
@@ -107,10 +113,14 @@ class Problem:
         return faults
 
     def _quantity_faults(self) -> list[str]:
+        whole = isinstance(self.stages, int) and self.stages >= 1
+        # Without a usable number of stages there is no length that a list should have.
+        stages = (self.stages,) if whole else ()
+        edges = (max(self.stages - 1, 1), self.stages) if whole else ()
         return [
-            *_per_stage_faults("memory-limit", self.memory_limit_mb, (self.stages,), "MB"),
-            *_per_stage_faults("constant-memory", self.constant_memory_mb, (self.stages,), "MB"),
-            *_per_stage_faults("p2p", self.p2p_ms, (max(self.stages - 1, 1), self.stages), "ms"),
+            *_per_stage_faults("memory-limit", self.memory_limit_mb, stages, "MB"),
+            *_per_stage_faults("constant-memory", self.constant_memory_mb, stages, "MB"),
+            *_per_stage_faults("p2p", self.p2p_ms, edges, "ms"),
         ]
 
     def _chain_faults(self) -> list[str]:
@@ -118,8 +128,9 @@ class Problem:
         if self.model.body_count >= needed:
             return []
         return [
-            f"{self.model.body_count} BODY layers are too few for {self.stages} stages x {self.interleave} chunks, "
-            f"which need {needed}; use fewer stages or chunks, or allow empty cells with --min-layers 0"
+            f"{self.model.body_count} BODY layers are too few for {self.stages} stages x "
+            f"{self.interleave} chunks, which need {needed}; "
+            "use fewer stages or chunks, or allow empty cells with --min-layers 0"
         ]
 
     @property
@@ -159,9 +170,7 @@ class Problem:
     def _edges(self) -> int:
         """Edges that the order uses: neighbours, and the wrap when chunks loop around."""
         places = [self.order.placement.stage_of(cell, self.stages) for cell in range(self.cells)]
-        wraps = any(abs(here - there) > 1 for here, there in zip(places, places[1:], strict=False))
-        # Two stages that loop use the wrap as their way back, an edge of its own.
-        wraps |= self.stages == 2 and (1, 0) in zip(places, places[1:], strict=False)
+        wraps = any(abs(here - there) > 1 for here, there in pairwise(places))
         return self.stages if wraps else self.stages - 1
 
     def least_layers(self, cell: int) -> int:
@@ -171,12 +180,16 @@ class Problem:
         return 0 if holds_head or holds_tail else self.min_layers_per_cell
 
 
-def _plain(value: PerStage | Sequence[float] | None) -> PerStage | None:
-    """Turn a list of equal numbers into that number, so that equal problems compare equal."""
-    if value is None or not isinstance(value, Sequence):
+def _listed(value: PerStage | Sequence[float] | None) -> PerStage | None:
+    """Turn a list into a tuple, and a list of one number into that number."""
+    if not isinstance(value, Sequence):
         return value
-    values = tuple(value)
-    return values[0] if len(set(values)) == 1 else values
+    return value[0] if len(value) == 1 else tuple(value)
+
+
+def _plain(value: PerStage | None) -> PerStage | None:
+    """Turn a list of equal numbers into that number, so that equal problems compare equal."""
+    return value[0] if isinstance(value, tuple) and len(set(value)) == 1 else value
 
 
 def _spread(value: PerStage, stages: int) -> tuple[float, ...]:
@@ -187,7 +200,7 @@ def _per_stage_faults(option: str, value: PerStage | None, lengths: tuple[int, .
     if value is None:
         return []
     faults = []
-    if isinstance(value, tuple) and len(value) not in lengths:
+    if isinstance(value, tuple) and lengths and len(value) not in lengths:
         allowed = " or ".join(str(length) for length in sorted(set(lengths)))
         faults.append(f"{option} must be one number or {allowed} of them (got {len(value)})")
     for number in value if isinstance(value, tuple) else (value,):

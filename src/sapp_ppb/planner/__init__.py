@@ -2,13 +2,6 @@
 
 from sapp_ppb.planner.baselines import Baseline, baselines
 from sapp_ppb.planner.planning import Progress, plan_pipeline
+from sapp_ppb.planner.warm_up import needs_compiling
 
 __all__ = ["Baseline", "Progress", "baselines", "needs_compiling", "plan_pipeline"]
-
-
-def needs_compiling() -> bool:
-    """Whether the next plan must first compile the search, which takes some 20 s once."""
-    from sapp_ppb.planner.search_kernel import anneal
-    from sapp_ppb.simulator.kernel import is_compiled
-
-    return not is_compiled(anneal)

@@ -76,13 +76,18 @@ def _bottleneck_split(problem: Problem) -> Ints:
     return _even_split(problem) if sizes is None else sizes
 
 
-def _filled(times: NDArray[np.float64], fixed: NDArray[np.float64], least: list[int], cap: float) -> Ints | None:
+def _filled(
+    times: NDArray[np.float64], fixed: NDArray[np.float64], least: list[int], cap: float
+) -> Ints | None:
     """Fill cell after cell up to a cap; None when layers are left over."""
     sizes, at, total = [], 0, len(times)
     spent = np.concatenate([[0.0], np.cumsum(times)])
     for cell, fewest in enumerate(least):
         needed_later = sum(least[cell + 1 :])
-        upto = int(np.searchsorted(spent, spent[at] + max(cap - fixed[cell], 0.0) * (1 + 1e-12), side="right")) - 1
+        upto = (
+            int(np.searchsorted(spent, spent[at] + max(cap - fixed[cell], 0.0) * (1 + 1e-12), side="right"))
+            - 1
+        )
         upto = min(upto, total - needed_later)
         if upto - at < fewest:
             return None

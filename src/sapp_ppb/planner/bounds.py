@@ -1,6 +1,5 @@
 """Bounds that every plan obeys, computed before any search."""
 
-
 import numpy as np
 
 from sapp_ppb.planner.families import PathFamilies

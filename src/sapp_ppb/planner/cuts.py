@@ -75,7 +75,9 @@ class Separator:
         cuts = []
         for k in np.argsort(-totals[:found], kind="stable"):
             f, b, i, w = uses[k].reshape(len(OpKind), cells)
-            cut = PathCut(forward=f - i + w, backward=b + i, hops_ms=float(hops[k]), length_ms=float(totals[k]))
+            cut = PathCut(
+                forward=f - i + w, backward=b + i, hops_ms=float(hops[k]), length_ms=float(totals[k])
+            )
             name = cut.forward.tobytes() + cut.backward.tobytes()
             if cut.length_ms > above_ms and name not in self._known:
                 self._known.add(name)

@@ -137,7 +137,9 @@ class ExactChain:
         slowest = self._cutoff_ms / problem.micro_batches
         sets = [tuple(Recompute)]
         if not self._may_mix:
-            sets = [tuple(r for r in Recompute if r is not out) for out in (Recompute.COMM, Recompute.SELECTIVE)]
+            sets = [
+                tuple(r for r in Recompute if r is not out) for out in (Recompute.COMM, Recompute.SELECTIVE)
+            ]
         fronts = [Fronts(tables, types, slowest) for types in sets]
         share_mb = shares(problem)
         total = np.full(usable.shape, np.inf)

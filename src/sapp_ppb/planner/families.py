@@ -67,7 +67,7 @@ class PathFamilies:
 
     def runs_within(self, makespan_ms: float) -> NDArray[np.bool_]:
         """
-        Runs that some chain within a makespan may use; shape (S, N + 1, N + 1).
+        Find the runs that some chain within a makespan may use; shape (S, N + 1, N + 1).
 
         What is dropped is in no plan that is as fast: pruning is repeated, forwards
         and backwards, until nothing more falls.
@@ -89,8 +89,7 @@ class PathFamilies:
     def _after(self, stage: int, spent: Floats, usable: NDArray[np.bool_]) -> Floats:
         """Least time spent before each layer once a stage has taken a usable run."""
         after = spent[:, None] + self._segments.total_ms[stage]
-        result: Floats = np.where(usable, after, np.inf).min(axis=0)
-        return result
+        return np.asarray(np.where(usable, after, np.inf).min(axis=0))
 
     def _least_rest(self, usable: NDArray[np.bool_]) -> Floats:
         """Least time of stages s.. when they begin with layer i; shape (S + 1, N + 1)."""
@@ -115,14 +114,15 @@ class PathFamilies:
         before = spent[:, None]
         lb1: Floats = before + micro_batches * t
         if not self._is_1f1b:
-            return np.where(np.isfinite(self._rest_ms[stage + 1])[None, :], lb1, np.inf)
-        b = np.where(np.isfinite(t), t - f, np.inf)
+            return np.asarray(np.where(np.isfinite(self._rest_ms[stage + 1])[None, :], lb1, np.inf))
+        # Where t is infinite every family is; b must only not spoil that with 0 x infinity.
+        b = np.where(np.isfinite(t), t - f, 0.0)
         after = self._rest_ms[stage + 1][None, :]
         total = before + t + after
         q = max(micro_batches - stages + stage, 0)
         lb2 = total + (micro_batches - 1) * b + q * f
-        lb3 = total + (micro_batches - 1) * f + (q * b if q else 0.0)
+        lb3 = total + (micro_batches - 1) * f + q * b
         longest = np.maximum(lb1, np.maximum(lb2, lb3))
         if stage >= stages - micro_batches:
             longest = np.maximum(longest, total + after + (q * t if q else 0.0))
-        return longest
+        return np.asarray(longest)

@@ -87,7 +87,9 @@ class Fronts:
         known = self._known.get(run)
         if known is None:
             shorter = without_last(run)
-            known = self._single_point() if shorter is None else self._grown(self.front(shorter), last_entry(run))
+            known = (
+                self._single_point() if shorter is None else self._grown(self.front(shorter), last_entry(run))
+            )
             self._known[run] = known
         return known
 

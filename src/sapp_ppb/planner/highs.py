@@ -55,14 +55,21 @@ class LinearProgram:
         # The wrapper class greets on stdout when it is made; its base class is silent.
         self._model: Any = getattr(highspy, "_Highs", highspy.Highs)()
         self._infinity = highspy.kHighsInf
-        for option, value in (("output_flag", False), ("threads", 1), ("random_seed", 0), ("mip_rel_gap", 0.0)):
+        for option, value in (
+            ("output_flag", False),
+            ("threads", 1),
+            ("random_seed", 0),
+            ("mip_rel_gap", 0.0),
+        ):
             self._model.setOptionValue(option, value)
         self._columns = 0
         self._has_integers = False
 
     def add_column(self, cost: float, lower: float, upper: float, *, integer: bool = False) -> int:
         """Add a variable; its number."""
-        self._model.addCol(cost, self._limit(lower), self._limit(upper), 0, np.empty(0, np.int32), np.empty(0))
+        self._model.addCol(
+            cost, self._limit(lower), self._limit(upper), 0, np.empty(0, np.int32), np.empty(0)
+        )
         if integer:
             self._model.changeColIntegrality(self._columns, self._highspy.HighsVarType.kInteger)
             self._has_integers = True

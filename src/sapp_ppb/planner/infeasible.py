@@ -21,7 +21,9 @@ def find_shortage(problem: Problem, *, time_limit_s: float) -> Shortage:
     """
     least = least_memory(problem, time_limit_s=time_limit_s)
     if least.plan is None:
-        raise NoPlanFoundError("no plan fits, and why could not be computed in time; try a higher --time-limit")
+        raise NoPlanFoundError(
+            "no plan fits, and why could not be computed in time; try a higher --time-limit"
+        )
     peaks = stage_peaks(problem, price(least.plan))
     limits = problem.limit_per_stage_mb
     over = [peak.memory_mb - limit for peak, limit in zip(peaks, limits, strict=True)]
@@ -42,5 +44,7 @@ def _smallest_limit(problem: Problem, over_mb: float, time_limit_s: float) -> fl
         return problem.memory_limit_mb + over_mb
     least = least_memory(problem, one_limit=True, time_limit_s=time_limit_s)
     if least.plan is None:
-        raise NoPlanFoundError("no plan fits, and why could not be computed in time; try a higher --time-limit")
+        raise NoPlanFoundError(
+            "no plan fits, and why could not be computed in time; try a higher --time-limit"
+        )
     return max(peak.memory_mb for peak in stage_peaks(problem, price(least.plan)))

@@ -1,5 +1,5 @@
 """
-The plan that holds least: by how much must the limits grow before any plan fits?
+The plan that holds least, and by how much the limits must grow before any plan fits.
 
 Every layer takes its type with the least activation memory, since no other choice
 lowers any row of live counts; what is left is where layers go:

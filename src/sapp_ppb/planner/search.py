@@ -106,10 +106,15 @@ def search_tables(problem: Problem) -> Tables:
         live=np.concatenate([live.rows for live in rows]),
         row_start=np.cumsum([0, *(len(live.rows) for live in rows)], dtype=np.int64),
         least=np.array([problem.least_layers(cell) for cell in cells], dtype=np.int64),
-        stage_of=np.array([schedule.placement.stage_of(cell, problem.stages) for cell in cells], dtype=np.int64),
+        stage_of=np.array(
+            [schedule.placement.stage_of(cell, problem.stages) for cell in cells], dtype=np.int64
+        ),
         cells_of=np.array(
             [
-                [schedule.placement.cell_of(stage, chunk, problem.stages) for chunk in range(problem.interleave)]
+                [
+                    schedule.placement.cell_of(stage, chunk, problem.stages)
+                    for chunk in range(problem.interleave)
+                ]
                 for stage in range(problem.stages)
             ],
             dtype=np.int64,
@@ -172,9 +177,7 @@ class Search:
         banned = np.where(uses_comm, Recompute.SELECTIVE, Recompute.COMM)
         return self._state(bound, rec, np.full_like(banned, -1) if self.may_mix else banned)
 
-    def _state(
-        self, bound: NDArray[np.int64], rec: NDArray[np.int64], banned: NDArray[np.int64]
-    ) -> State:
+    def _state(self, bound: NDArray[np.int64], rec: NDArray[np.int64], banned: NDArray[np.int64]) -> State:
         tables, chunks = self.tables, self.problem.interleave
         costs = np.zeros((4, self.problem.cells))
         rec = rec.astype(np.int64)
@@ -217,7 +220,9 @@ class Search:
         if state.score[2] > 0.0:
             return None
         bound, rec, _ = state.best
-        counts = np.zeros((len(self.problem.model.bodies), len(Recompute), self.problem.cells), dtype=np.int64)
+        counts = np.zeros(
+            (len(self.problem.model.bodies), len(Recompute), self.problem.cells), dtype=np.int64
+        )
         cell = np.repeat(np.arange(self.problem.cells), np.diff(bound))
         np.add.at(counts, (self.tables.kind, rec, cell), 1)
         return Plan(problem=self.problem, counts=counts)

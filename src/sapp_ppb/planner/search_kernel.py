@@ -84,8 +84,8 @@ def most_over(stage, cells_of, held, limit, live, row_start, costs):  # type: ig
 
 @kernel
 def squeeze(  # type: ignore[no-untyped-def]
-    stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs, weight,
-    noise, random,
+    stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs,
+    weight, noise, random,
 ):  # fmt: skip
     """Recompute more until the stage fits; returns MB that are still too much, 0 when it fits."""
     tolerance = _SLACK * limit[stage]
@@ -118,8 +118,8 @@ def squeeze(  # type: ignore[no-untyped-def]
 
 @kernel
 def relax(  # type: ignore[no-untyped-def]
-    stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs, weight,
-    noise, random,
+    stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs,
+    weight, noise, random,
 ):  # fmt: skip
     """Recompute less while that still fits, the most time saved first."""
     while True:
@@ -171,8 +171,8 @@ def repair(  # type: ignore[no-untyped-def]
                 rec[i] = fastest(i, banned[cell], bwd, usable)
         sum_cell(cell, bound, rec, fwd, bwd, act, par, fixed, costs)
     over = squeeze(
-        stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs, weight,
-        noise, random,
+        stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs,
+        weight, noise, random,
     )  # fmt: skip
     if over == 0.0:
         relax(
@@ -224,7 +224,9 @@ def may_leave(cell, bound, least):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def propose(bound, rec, banned, kind, stage_of, cells_of, least, touched, may_mix, random):  # type: ignore[no-untyped-def]
+def propose(  # type: ignore[no-untyped-def]
+    bound, rec, banned, kind, stage_of, cells_of, least, touched, may_mix, random
+):  # fmt: skip
     """Draw a move and carry out its shifts; False when the drawn move does not exist."""
     cells, chunks, stages = len(stage_of), cells_of.shape[1], len(cells_of)
     touched[:] = False
@@ -364,8 +366,8 @@ def anneal(  # type: ignore[no-untyped-def]
             if touched[s]:
                 afresh = uniform(random) < 0.5
                 new_over[s] = repair(
-                    s, afresh, cells_of, new_bound, new_rec, new_banned, fwd, bwd, act, par, usable, kind, fixed,
-                    held, limit, live, row_start, new_costs, weight, noise, random,
+                    s, afresh, cells_of, new_bound, new_rec, new_banned, fwd, bwd, act, par, usable, kind,
+                    fixed, held, limit, live, row_start, new_costs, weight, noise, random,
                 )  # fmt: skip
         excess = new_over.sum()
         if excess > score[0]:
@@ -381,8 +383,10 @@ def anneal(  # type: ignore[no-untyped-def]
             makespan = longest_path(g_stage, g_price, g_giver, hop_ms, durations, free_at, ends)
             simulated += 1
             if makespan > threshold:
-                keep_path((g_price, g_before, g_giver), hop_ms, durations, free_at, ends, uses, paths, path_hops,
-                          pool, order)  # fmt: skip
+                keep_path(
+                    (g_price, g_before, g_giver), hop_ms, durations, free_at, ends, uses, paths,
+                    path_hops, pool, order,
+                )  # fmt: skip
                 continue
         bound[:], rec[:], banned[:] = new_bound, new_rec, new_banned
         costs[:, :] = new_costs

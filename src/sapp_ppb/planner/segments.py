@@ -9,6 +9,7 @@ hull of time against activation memory, cheapest first.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +79,7 @@ def _runs(problem: Problem) -> Floats:
     counts = [layer.count for layer in problem.model.bodies]
     each = np.eye(len(counts))[np.repeat(range(len(counts)), counts)]
     upto = np.vstack([np.zeros(len(counts)), np.cumsum(each, axis=0)])
-    return np.maximum(upto[None, :, :] - upto[:, None, :], 0.0)
+    return np.asarray(np.maximum(upto[None, :, :] - upto[:, None, :], 0.0))
 
 
 class _Hull:
@@ -94,7 +95,7 @@ class _Hull:
         steps = [
             ((after[1] - before[1]) / (before[0] - after[0]), k, before[0] - after[0], after[1] - before[1])
             for k, hull in enumerate(hulls)
-            for before, after in zip(hull, hull[1:], strict=False)
+            for before, after in pairwise(hull)
         ]
         self.steps = sorted(steps)
 
@@ -108,7 +109,7 @@ class _Hull:
             relieved = np.clip(over, 0.0, runs[..., k] * saved_mb)
             time = time + relieved * rate
             over = over - relieved
-        return np.where(over > 0.0, np.inf, time)
+        return np.asarray(np.where(over > 0.0, np.inf, time))
 
 
 def lower_hull(memory_mb: Floats, time_ms: Floats) -> list[tuple[float, float]]:

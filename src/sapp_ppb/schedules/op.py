@@ -100,7 +100,8 @@ class Schedule:
         Examples
         --------
         >>> row = (Op(OpKind.F, 0, 0), Op(OpKind.B, 0, 0))
-        >>> one = Schedule(name="1f1b", stages=1, chunks=1, micro_batches=1, placement=Placement.LOOP, rows=(row,))
+        >>> sizes = {"stages": 1, "chunks": 1, "micro_batches": 1}
+        >>> one = Schedule(name="1f1b", **sizes, placement=Placement.LOOP, rows=(row,))
         >>> print(one.to_csv(), end="")
         0F0,0B0
         """

@@ -41,11 +41,12 @@ class Kernel:
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
+        """Run the compiled function."""
         return self.dispatcher(*arguments)
 
     @cached_property
     def dispatcher(self) -> Any:
-        """numba's dispatcher; kernels that this one calls are handed over as theirs."""
+        """Numba's dispatcher; kernels that this one calls are handed over as theirs."""
         from numba import njit
 
         source = self.python
@@ -74,7 +75,7 @@ def is_compiled(function: Kernel) -> bool:
     if dispatcher.signatures:
         return True
     folder = getattr(dispatcher._cache, "cache_path", None)
-    return folder is not None and any(Path(folder).glob(f"*.{function.__name__}-*.nbi"))
+    return folder is not None and any(Path(folder).glob(f"*.{function.python.__name__}-*.nbi"))
 
 
 def cache_folders() -> tuple[Path, ...]:

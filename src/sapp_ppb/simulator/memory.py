@@ -61,7 +61,7 @@ def _stage_rows(schedule: Schedule, stage: int) -> LiveRows:
 
 
 def _without_dominated(rows: Floats) -> list[int]:
-    """Indices of rows that no other row reaches in every chunk; rows are distinct."""
+    """Find the rows that no other row reaches in every chunk; rows are distinct."""
     return [
         index
         for index, row in enumerate(rows)

@@ -61,13 +61,17 @@ class Timeline:
     @property
     def busy_ms(self) -> Floats:
         """Time that each stage works; shape (S,)."""
-        return np.array([float((end - start).sum()) for start, end in zip(self.start_ms, self.end_ms, strict=True)])
+        return np.array(
+            [float((end - start).sum()) for start, end in zip(self.start_ms, self.end_ms, strict=True)]
+        )
 
     @property
     def fits_memory(self) -> bool:
         """Whether every peak is within its limit, to a relative 1e-9."""
         limits = self.plan.problem.limit_per_stage_mb
-        return all(peak <= limit * (1 + _SLACK) for peak, limit in zip(self.peak_memory_mb, limits, strict=True))
+        return all(
+            peak <= limit * (1 + _SLACK) for peak, limit in zip(self.peak_memory_mb, limits, strict=True)
+        )
 
     @cached_property
     def bubble(self) -> Bubble:
@@ -149,7 +153,14 @@ def batched_makespans(problem: Problem, price_lists: Floats) -> Floats:
     makespans = np.empty(len(price_lists))
     free_at, ends = np.empty(problem.stages), np.empty(len(graph.price))
     longest_paths(
-        graph.stage, graph.price, graph.giver, hop_times(problem, graph), price_lists, free_at, ends, makespans
+        graph.stage,
+        graph.price,
+        graph.giver,
+        hop_times(problem, graph),
+        price_lists,
+        free_at,
+        ends,
+        makespans,
     )
     return makespans
 
@@ -159,7 +170,8 @@ def stage_peaks(problem: Problem, costs: CellCosts) -> tuple[Peak, ...]:
     peaks = []
     for stage, live in enumerate(live_rows(problem.order)):
         cells = [
-            problem.order.placement.cell_of(stage, chunk, problem.stages) for chunk in range(problem.interleave)
+            problem.order.placement.cell_of(stage, chunk, problem.stages)
+            for chunk in range(problem.interleave)
         ]
         held = problem.constant_per_stage_mb[stage] + costs.parameter_mb[cells].sum()
         totals = held + live.rows @ costs.activation_mb[cells]
@@ -199,6 +211,6 @@ def _run(graph: Graph, durations: Floats, hop_ms: Floats) -> tuple[float, Floats
         return longest_path(graph.stage, graph.price, graph.giver, hop_ms, durations, free_at, ends), ends
     # Lists are several times faster than arrays for one element at a time.
     free, out = free_at.tolist(), ends.tolist()
-    columns = [graph.stage, graph.price, graph.giver, hop_ms, durations]
-    makespan = longest_path.python(*(column.tolist() for column in columns), free, out)
+    columns = (graph.stage.tolist(), graph.price.tolist(), graph.giver.tolist(), hop_ms.tolist())
+    makespan = longest_path.python(*columns, durations.tolist(), free, out)
     return float(makespan), np.array(out)

@@ -1,0 +1,65 @@
+"""What every verb promises: faults in clear lines on stderr, and an exit code that says what happened."""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import ParamSpec
+
+import typer
+
+from sapp_ppb.errors import NoPlanFoundError, Note, PpbError
+
+FITS, NOTHING_FITS, BAD_INPUT, NO_PLAN_IN_TIME = 0, 1, 2, 3
+P = ParamSpec("P")
+
+
+def verb(command: Callable[P, int]) -> Callable[P, None]:
+    """Turn a function that returns an exit code into a command that keeps the promises."""
+
+    @wraps(command)
+    def kept(*arguments: P.args, **options: P.kwargs) -> None:
+        try:
+            with _notes_on_stderr():
+                code = command(*arguments, **options)
+        except NoPlanFoundError as error:
+            code = _failed(str(error), NO_PLAN_IN_TIME)
+        except PpbError as error:
+            code = _failed(str(error), BAD_INPUT)
+        except KeyboardInterrupt:
+            code = _failed("interrupted before any plan was found", NO_PLAN_IN_TIME)
+        raise typer.Exit(code)
+
+    return kept
+
+
+def _failed(message: str, code: int) -> int:
+    say(f"error: {message}")
+    return code
+
+
+def say(message: str) -> None:
+    """Print one message to stderr, in an encoding that it can take."""
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    try:
+        print(message.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr)
+    except OSError:
+        return  # nobody listens; the exit code still tells
+
+
+@contextmanager
+def _notes_on_stderr() -> Iterator[None]:
+    """Print every Note once as a line of its own; other warnings stay as they are."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: object, **more: object) -> None:
+        if issubclass(category, Note):
+            say(f"note: {message}")
+        else:
+            usual(message, category, *place, **more)  # type: ignore[arg-type]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", Note)
+        warnings.showwarning = show
+        yield

@@ -1,0 +1,69 @@
+"""The command ``sapp-ppb``: its verbs and what is common to them."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sapp_ppb.cli import plan, schedule, simulate
+from sapp_ppb.cli.guard import verb
+from sapp_ppb.cli.older_flags import Verbs
+from sapp_ppb.cli.output import write_result
+
+app = typer.Typer(
+    name="sapp-ppb",
+    cls=Verbs,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # rich's markup would cost half of the time that help takes
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _version(wanted: bool) -> None:
+    """Print the version and stop, when that was asked for."""
+    if wanted:
+        from sapp_ppb import __version__
+
+        write_result(f"sapp-ppb {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback(
+    help="""
+Balances pipeline parallelism: which layers go on which stage and chunk, and which of
+them are recomputed, so that a training step is as short as it can be and fits the memory.
+
+\b
+  sapp-ppb plan MODEL.json -s 16 -i 2 -mb 32 -mem 56000    find the best plan
+  sapp-ppb simulate MODEL.json PLAN.json                   time a plan that exists
+  sapp-ppb schedule interleaved -s 4 -mb 8 -i 2            print the order of a schedule
+
+Exit codes: 0 a plan that fits, 1 no plan fits, 2 bad input, 3 interrupted or no plan in time.
+"""
+)
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Hold the options that come before any verb."""
+
+
+for name, module, function in (
+    ("plan", plan, plan.plan),
+    ("simulate", simulate, simulate.simulate),
+    ("schedule", schedule, schedule.schedule),
+):
+    app.command(name, help=module.HELP, short_help=module.SHORT_HELP)(verb(function))
+
+
+def main() -> None:
+    """Run the command."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller, who wants none of it
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  open until the end
+    app(prog_name="sapp-ppb")

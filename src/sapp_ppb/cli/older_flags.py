@@ -1,0 +1,45 @@
+"""Flags of the older tool, which had no verbs: those that have another name now are refused with it."""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from sapp_ppb.cli.guard import BAD_INPUT, say
+
+_NEW_NAMES = {
+    "-lf": "give the path of the model file after the verb",
+    "-m": "give the path of the model file after the verb",
+    "-lm": "give --schedule interleaved-less-memory",
+    "-naive": "every plan is compared with even splits; leave it out",
+    "-manual": "give a plan file to 'sapp-ppb simulate MODEL.json PLAN.json'",
+    "-seq": "sequence pipelining is not available",
+    "-init": "making a model file from measurements is not available; write the model file by hand",
+    "-train": "reading a training YAML is not available; give -s, -mb and -i",
+    "-dump": "reading dry-run logs is not available; write the model file by hand",
+    "-cm": "a communication model is not available; give the time of a hop with --p2p",
+    "-O": "there are no levels; give more time with --time-limit",
+    "-exec": "there is nothing to switch on; leave it out",
+}
+_OF_THE_GROUP = ("-h", "--help", "--version")
+
+
+class Verbs(TyperGroup):
+    """The verbs, and a way for those who come from the older tool."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse flags of the older tool before anything else is looked at."""
+        for argument in args[: args.index("--")] if "--" in args else args:
+            flag = argument.split("=")[0]
+            if flag in _NEW_NAMES:
+                self._refuse(f"{flag} is a flag of the older tool: {_NEW_NAMES[flag]}")
+        if args and args[0].startswith("-") and args[0] not in _OF_THE_GROUP:
+            self._refuse(
+                f"a verb must come before {args[0]}, as in: sapp-ppb plan MODEL.json -s 16 -mb 32 -mem 56000"
+            )
+        return super().parse_args(ctx, args)
+
+    @staticmethod
+    def _refuse(message: str) -> None:
+        say(f"error: {message}")
+        raise typer.Exit(BAD_INPUT)

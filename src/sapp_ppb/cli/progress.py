@@ -1,0 +1,56 @@
+"""One line on stderr that says where a run stands; only on a terminal."""
+
+import os
+import shutil
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from sapp_ppb.planner import Progress
+
+_EVERY_S = 0.1
+_CLEAR = "\r\x1b[K"
+
+
+class ProgressLine:
+    """A line that is written over until the run is done, and then taken away."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._next = 0.0
+
+    def __enter__(self) -> Self:
+        """Say at once that something happens."""
+        self._write("planning ...")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the line away, whatever happened."""
+        if self._shown:
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
+
+    def __call__(self, progress: "Progress") -> None:
+        """Show the progress, a few times a second at most."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _EVERY_S
+            self._write(progress_text(progress))
+
+    def _write(self, text: str) -> None:
+        if self._shown:
+            columns = shutil.get_terminal_size().columns
+            sys.stderr.write(_CLEAR + text[: columns - 1])
+            sys.stderr.flush()
+
+
+def progress_text(progress: "Progress") -> str:
+    """Put a progress in words: the best time, its bound, their gap, and the seconds so far."""
+    bound = f"bound {progress.bound_ms:,.1f} ms"
+    found = "nothing fits yet" if progress.best_ms is None else f"best {progress.best_ms:,.1f} ms"
+    gap = "" if progress.gap is None else f", gap {progress.gap:.2%}"
+    return f"{progress.phase}: {found}, {bound}{gap}, {progress.seconds:.1f} s"

@@ -1,0 +1,207 @@
+"""The table of stages, and the page that an answer fills."""
+
+import math
+import shutil
+import sys
+from collections.abc import Sequence
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from sapp_ppb.cli.output import can_draw_blocks
+from sapp_ppb.cli.summary import (
+    baseline_rows,
+    limit_text,
+    shortage_rows,
+    summary_rows,
+    title_text,
+)
+from sapp_ppb.costs import Recompute
+from sapp_ppb.plan import Outcome, Plan
+from sapp_ppb.problem import Problem
+from sapp_ppb.writers import mindformers_lists, mindformers_text
+
+if TYPE_CHECKING:
+    from sapp_ppb.simulator import Timeline
+
+_PIPED_COLUMNS = 160  # a pipe has no width; lines shorter than that stay shorter
+_SHOWN_KINDS = 4
+_BARS = (20, 10)
+
+
+def outcome_text(
+    outcome: Outcome, timeline: "Timeline", compared: "Sequence[tuple[str, Timeline]]" = ()
+) -> str:
+    """Fill the page of a plan: stages, what is known, what others do, and the lists of MindFormers."""
+    page: list[RenderableType] = [
+        Text(title_text(outcome)),
+        Text(),
+        stages_table(timeline, _widest_bar(timeline)),
+        Text(),
+    ]
+    page.append(_pairs(summary_rows(outcome, timeline)))
+    if compared:
+        page += [Text(), _comparison(outcome, compared)]
+    lists = mindformers_text(mindformers_lists(timeline.plan))
+    return f"{_rendered(page)}\nMindFormers lists, [chunk][stage]\n{lists}"
+
+
+def _comparison(outcome: Outcome, compared: "Sequence[tuple[str, Timeline]]") -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("compared with", overflow="fold")
+    table.add_column("makespan, ms", justify="right", no_wrap=True)
+    table.add_column("ratio", justify="right", no_wrap=True)
+    table.add_column("memory", overflow="fold")
+    for row in baseline_rows(outcome, compared):
+        table.add_row(*row)
+    return table
+
+
+def infeasible_text(outcome: Outcome) -> str:
+    """Fill the page that says why nothing fits."""
+    said = "no plan fits: even the plan that needs least memory exceeds the limit"
+    page: list[RenderableType] = [Text(title_text(outcome)), Text(), Text(said)]
+    if outcome.shortage is not None:
+        page.append(_pairs(shortage_rows(outcome, outcome.shortage)))
+    return _rendered(page)
+
+
+def stages_table(timeline: "Timeline", bar: int) -> Table:
+    """
+    Give each stage a row: its layers, how long it works, and its peak against its limit.
+
+    Parameters
+    ----------
+    bar
+        Characters of the bar that shows the share of the limit; 0 for no bar.
+    """
+    problem = timeline.plan.problem
+    limits = problem.limit_per_stage_mb
+    chunks = (
+        [f"chunk {chunk}" for chunk in range(problem.interleave)] if problem.interleave > 1 else ["layers"]
+    )
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("stage", justify="right")
+    for chunk in chunks:
+        table.add_column(chunk, overflow="fold")
+    for heading in ("busy", "peak, MB", *_limit_headings(problem)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    if bar and problem.memory_limit_mb is not None:
+        table.add_column(no_wrap=True)
+    for stage, (busy, peak) in enumerate(zip(timeline.busy_ms, timeline.peak_memory_mb, strict=True)):
+        cells = [cell_text(timeline.plan, stage, chunk) for chunk in range(problem.interleave)]
+        used = _used(peak, limits[stage], bar) if problem.memory_limit_mb is not None else []
+        limit = [limit_text(limits[stage])] if isinstance(problem.memory_limit_mb, tuple) else []
+        table.add_row(str(stage), *cells, f"{busy / timeline.makespan_ms:.1%}", f"{peak:,.0f}", *limit, *used)
+    return table
+
+
+def _limit_headings(problem: Problem) -> list[str]:
+    """One limit stands in the heading, several in a column of their own."""
+    if problem.memory_limit_mb is None:
+        return []
+    if isinstance(problem.memory_limit_mb, tuple):
+        return ["limit, MB", "of limit"]
+    return [f"of {limit_text(problem.memory_limit_mb)} MB"]
+
+
+def cell_text(plan: Plan, stage: int, chunk: int) -> str:
+    """
+    Say the layers of a cell, and how many of them are recomputed how.
+
+    With several BODY kinds, but not too many to name, each is named.
+    """
+    problem = plan.problem
+    cell = problem.order.placement.cell_of(stage, chunk, problem.stages)
+    bodies = problem.model.bodies
+    counts = plan.counts[:, :, cell]
+    if len(bodies) == 1 or len(bodies) > _SHOWN_KINDS:
+        words = [_counts_text(counts.sum(axis=0).tolist())]
+    else:
+        words = [
+            f"{layer.name} {_counts_text(row.tolist())}"
+            for layer, row in zip(bodies, counts, strict=True)
+            if row.any()
+        ] or ["0"]
+    head = ["head"] if cell == 0 and problem.model.heads else []
+    tail = ["tail"] if cell == problem.cells - 1 and problem.model.tails else []
+    return " + ".join([*head, *words, *tail])
+
+
+def _counts_text(counts: Sequence[int]) -> str:
+    """
+    Say how many layers, and how many of them are recomputed.
+
+    Examples
+    --------
+    >>> _counts_text([1, 0, 0, 0, 2])
+    '3 (2 full)'
+    """
+    recomputed = [
+        f"{counts[r]} {r.label}" for r in reversed(Recompute) if r is not Recompute.NONE and counts[r]
+    ]
+    return f"{sum(counts)} ({', '.join(recomputed)})" if recomputed else str(sum(counts))
+
+
+def _used(peak_mb: float, limit_mb: float, bar: int) -> list[str | Text]:
+    """Share of a limit, as a number and as a bar; one that is too long ends in an arrow."""
+    used = peak_mb / limit_mb if limit_mb > 0 else math.inf if peak_mb > 0 else 0.0
+    over = used > 1 + 1e-9
+    full, empty, more = ("█", "░", "▶") if can_draw_blocks() else ("#", ".", ">")
+    length = int(min(used, 1.0) * bar)
+    drawn = full * length + empty * (bar - length) + (more if over else "")
+    style = "red" if over else "green" if used < 0.95 else "yellow"
+    # Rounded down, so that 100.0% means that nothing is left.
+    said = math.floor(1000 * used) / 1000 if math.isfinite(used) else used
+    share = Text(f"{said:.1%}" if math.isfinite(used) else "over", style="red" if over else "")
+    return [share, Text(drawn, style=style)] if bar else [share]
+
+
+def _pairs(rows: Sequence[tuple[str, str]]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def _console(to: StringIO) -> Console:
+    """As wide as the terminal and in colour there, plain and wide elsewhere."""
+    terminal = sys.stdout.isatty()
+    return Console(
+        file=to,
+        width=_columns(),
+        force_terminal=terminal,
+        color_system="auto" if terminal else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+
+
+def _columns() -> int:
+    if not sys.stdout.isatty():
+        return _PIPED_COLUMNS
+    return shutil.get_terminal_size((_PIPED_COLUMNS, 24)).columns
+
+
+def _rendered(page: Sequence[RenderableType]) -> str:
+    """Text of a page, without the blanks that fill its lines."""
+    to = StringIO()
+    console = _console(to)
+    for part in page:
+        console.print(part)
+    return "".join(f"{line.rstrip()}\n" for line in to.getvalue().splitlines())
+
+
+def _widest_bar(timeline: "Timeline") -> int:
+    """Length of the longest bar for which no row needs a second line; 0 when none does."""
+    # A console never measures more than its own width, so one is asked that is wide enough.
+    wide = Console(file=StringIO(), width=10_000)
+    needed = {bar: wide.measure(stages_table(timeline, bar)).maximum for bar in _BARS}
+    return next((bar for bar in _BARS if needed[bar] <= _columns()), 0)

@@ -1,0 +1,27 @@
+"""Compile every kernel of the planner, so that no compiler runs on the time limit."""
+
+import numpy as np
+
+from sapp_ppb.costs import LayerKind, Model, layer_from_times
+from sapp_ppb.planner.cuts import Separator
+from sapp_ppb.planner.search import Search
+from sapp_ppb.planner.search_kernel import anneal
+from sapp_ppb.problem import Problem
+from sapp_ppb.simulator import batched_makespans
+from sapp_ppb.simulator.kernel import is_compiled
+
+
+def needs_compiling() -> bool:
+    """Whether the kernels must be compiled first, which takes some 20 s once."""
+    return not is_compiled(anneal)
+
+
+def compile_kernels() -> None:
+    """Run every kernel on a problem of two layers; milliseconds once they are compiled."""
+    body = layer_from_times(name="body", kind=LayerKind.BODY, count=2, forward_ms=1)
+    problem = Problem(model=Model(name="warm-up", layers=(body,)), stages=2, micro_batches=2)
+    for _ in Search(problem, seed=0).run(moves=1):
+        pass
+    ones = np.ones(problem.cells)
+    Separator(problem).paths(ones, ones, windows=1, above_ms=0.0)
+    batched_makespans(problem, np.ones((1, 4 * problem.cells)))

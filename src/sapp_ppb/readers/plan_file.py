@@ -1,0 +1,202 @@
+"""
+The plan file, version 1.
+
+All faults of a file are raised at once, what is merely odd is a warning of class
+FileNote.  What the file says of time and memory is read and not judged: the
+simulator has the last word on both.
+"""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+from sapp_ppb.costs.checks import shown
+from sapp_ppb.costs.model import Model
+from sapp_ppb.errors import FileNote, InputError, PpbError
+from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy, plan_from_matrices
+from sapp_ppb.problem import Problem
+from sapp_ppb.readers.json_file import read_document
+from sapp_ppb.readers.plan_entry import (
+    BUBBLE_KEYS,
+    LABELS,
+    OUTCOME_KEYS,
+    PROBLEM_KEYS,
+    REMEDY_KEYS,
+    SHORTAGE_KEYS,
+    TOP_KEYS,
+    Check,
+    check_matrix,
+    check_object,
+    key_notes,
+)
+from sapp_ppb.schedules import ScheduleName
+
+FORMAT = "sapp-ppb-plan"
+VERSION = 1
+
+
+@dataclass
+class _Findings:
+    """What reading gathers on its way through one file."""
+
+    faults: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def check(self, raw: object, checks: Mapping[str, Check], prefix: str) -> None:
+        """Check one object; anything else than an object has been named where it was found."""
+        if isinstance(raw, dict):
+            self.faults += check_object(raw, checks, prefix)
+            self.notes += key_notes(raw, checks, prefix)
+
+
+def read_plan(path: str | PathLike[str], model: Model) -> Outcome:
+    """
+    Outcome of a plan file.
+
+    Parameters
+    ----------
+    path
+        JSON file.
+    model
+        Model that the plan spreads; the file holds only its name.
+
+    Warns
+    -----
+    FileNote
+        For unknown keys, and when the file was made for a model of another name.
+
+    Raises
+    ------
+    InputError
+        If the file can not be read, is no plan file or a newer one, holds what it may
+        not, or does not fit the model; with all faults at once.
+    """
+    document = read_document(path)
+    raw = _refuse_other_files(str(path), document.value)
+    found = _Findings(faults=list(document.faults))
+    _check(raw, found)
+    if not found.faults and raw["model"] != model.name:
+        found.notes.append(f"the plan was made for the model {shown(raw['model'])}, not {shown(model.name)}")
+    for note in dict.fromkeys(found.notes):
+        warnings.warn(f"{path}: {note}", FileNote, stacklevel=2)
+    if found.faults:
+        raise InputError(str(path), found.faults)
+    try:
+        return _outcome(raw, model)
+    except InputError as error:
+        raise InputError(str(path), error.faults) from None
+    except PpbError as error:
+        raise InputError(str(path), [str(error)]) from None
+
+
+def _refuse_other_files(where: str, raw: object) -> dict[str, Any]:
+    """Give the document back, unless it is no plan file or one that only a later release can read."""
+    if not isinstance(raw, dict):
+        raise InputError(where, [f"must hold a JSON object (got {shown(raw)})"])
+    if raw.get("format") != FORMAT:
+        fault = f"is no plan file: format must be {FORMAT!r} (got {shown(raw.get('format'))})"
+        if "layers_description" in raw:
+            fault = "is a model file, not a plan file; the model comes first, then the plan"
+        raise InputError(where, [fault])
+    version = raw.get("version")
+    if isinstance(version, int) and version > VERSION:
+        fault = f"has version {shown(version)}, newer than {VERSION}, the newest known here; update sapp-ppb"
+        raise InputError(where, [fault])
+    if version != VERSION or isinstance(version, bool):
+        raise InputError(where, [f"version must be {VERSION} (got {shown(version)})"])
+    return raw
+
+
+def _check(raw: dict[str, Any], found: _Findings) -> None:
+    """Gather the faults and notes of the whole document."""
+    found.check(raw, TOP_KEYS, "")
+    found.check(raw.get("problem"), PROBLEM_KEYS, "problem.")
+    outcome = raw.get("outcome")
+    found.check(outcome, OUTCOME_KEYS, "outcome.")
+    if isinstance(outcome, dict):
+        found.check(outcome.get("bubble"), BUBBLE_KEYS, "outcome.bubble.")
+        _check_shortage(outcome.get("infeasible"), found)
+    _check_counts(raw.get("counts"), found)
+    if not found.faults:
+        _check_whole(raw, found)
+
+
+def _check_shortage(raw: object, found: _Findings) -> None:
+    found.check(raw, SHORTAGE_KEYS, "outcome.infeasible.")
+    remedies = raw.get("remedies") if isinstance(raw, dict) else None
+    for index, remedy in enumerate(remedies if isinstance(remedies, list) else []):
+        place = f"outcome.infeasible.remedies[{index}]"
+        if not isinstance(remedy, dict):
+            found.faults.append(f"{place} must be an object (got {shown(remedy)})")
+        found.check(remedy, REMEDY_KEYS, f"{place}.")
+
+
+def _check_counts(counts: object, found: _Findings) -> None:
+    """Check that counts are matrices of counts by layer and type."""
+    for name, by_type in counts.items() if isinstance(counts, dict) else ():
+        place = f"counts[{shown(name)}]"
+        if not isinstance(by_type, dict):
+            found.faults.append(f"{place} must be an object (got {shown(by_type)})")
+            continue
+        for label, matrix in by_type.items():
+            if label not in LABELS:
+                found.faults.append(f"{place} knows no type {shown(label)}; one of {', '.join(LABELS)}")
+                continue
+            fault = check_matrix(f"{place}.{label}", matrix)
+            found.faults += [fault] if fault else []
+
+
+def _check_whole(raw: dict[str, Any], found: _Findings) -> None:
+    """Check what only several keys together show: a plan, or why there is none."""
+    outcome, counts = raw["outcome"], raw.get("counts")
+    stages = raw["problem"]["stages"]
+    if outcome["status"] == Status.INFEASIBLE:
+        if counts:
+            found.faults.append("counts must be left out when the status is infeasible")
+        if "infeasible" not in outcome:
+            found.faults.append("outcome.infeasible is missing, which says why nothing fits")
+        return
+    if not counts:
+        found.faults.append(f"counts is missing, which a status of {outcome['status']} needs")
+    if outcome["makespan_ms"] is None:
+        found.faults.append("outcome.makespan_ms must be a number when there is a plan (got None)")
+    if len(outcome["peak_memory_mb"]) != stages:
+        found.faults.append(
+            f"outcome.peak_memory_mb must list {stages} stages (got {len(outcome['peak_memory_mb'])})"
+        )
+
+
+def _outcome(raw: dict[str, Any], model: Model) -> Outcome:
+    """Outcome of a document in which every key is allowed."""
+    problem, known = _problem(raw["problem"], model), raw["outcome"]
+    infeasible = known["status"] == Status.INFEASIBLE
+    return Outcome(
+        problem=problem,
+        plan=None if infeasible else plan_from_matrices(problem, raw["counts"]),
+        status=Status(known["status"]),
+        stopped_by=StoppedBy(known["stopped_by"]),
+        makespan_ms=known["makespan_ms"],
+        lower_bound_ms=known["lower_bound_ms"],
+        peak_memory_mb=tuple(known["peak_memory_mb"]),
+        bubble=None if known["bubble"] is None else _bubble(known["bubble"]),
+        seconds=known["seconds"],
+        seed=known["seed"],
+        shortage=_shortage(known["infeasible"]) if infeasible else None,
+    )
+
+
+def _problem(raw: dict[str, Any], model: Model) -> Problem:
+    values = {key: raw[key] for key in PROBLEM_KEYS if key in raw}
+    values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+    return Problem(model=model, **values | {"schedule": ScheduleName(raw["schedule"])})
+
+
+def _bubble(raw: dict[str, float]) -> Bubble:
+    return Bubble(**{key: raw[key] for key in BUBBLE_KEYS if key != "total"})
+
+
+def _shortage(raw: dict[str, Any]) -> Shortage:
+    remedies = tuple((remedy["change"], remedy["value"]) for remedy in raw["remedies"])
+    return Shortage(**{key: raw[key] for key in SHORTAGE_KEYS} | {"remedies": remedies})

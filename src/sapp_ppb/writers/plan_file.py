@@ -1,0 +1,135 @@
+"""The plan file, version 1: what was asked, what was decided, what is known of it."""
+
+import json
+from collections.abc import Mapping
+from os import PathLike
+
+from sapp_ppb.costs import Recompute
+from sapp_ppb.plan import Bubble, Outcome, Plan, Shortage
+from sapp_ppb.problem import PerStage, Problem
+from sapp_ppb.writers.json_file import write_text_atomic
+
+FORMAT = "sapp-ppb-plan"
+VERSION = 1
+
+
+def write_plan(outcome: Outcome, path: str | PathLike[str], force: bool = False) -> None:
+    """
+    Write a plan file; reading it back gives an equal outcome.
+
+    Parameters
+    ----------
+    outcome
+        The answer to a problem, one without a plan included.
+    path
+        File to write; missing folders are made.
+    force
+        Replace a file that exists.
+
+    Raises
+    ------
+    InputError
+        If the file exists and ``force`` is not set, or if it can not be written.
+    """
+    write_text_atomic(path, plan_to_json(outcome), force)
+
+
+def plan_to_json(outcome: Outcome) -> str:
+    """
+    Text of a plan file: the same for equal outcomes, a line for each row of a matrix.
+
+    A key of the problem that is seldom given is written only when it is; a recompute
+    type without layers is left out, and so are the counts when nothing fits.
+    """
+    document: dict[str, object] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": outcome.problem.model.name,
+        "problem": _problem(outcome.problem),
+    }
+    if outcome.plan is not None:
+        document["counts"] = _counts(outcome.plan)
+    document["outcome"] = _outcome(outcome)
+    return _text(document) + "\n"
+
+
+def _problem(problem: Problem) -> dict[str, object]:
+    seldom = {"micro_batch_group": problem.micro_batch_group, "target": problem.target}
+    return {
+        "stages": problem.stages,
+        "interleave": problem.interleave,
+        "micro_batches": problem.micro_batches,
+        "schedule": problem.schedule_name.value,
+        "memory_limit_mb": _per_stage(problem.memory_limit_mb),
+        "constant_memory_mb": _per_stage(problem.constant_memory_mb),
+        "p2p_ms": [float(ms) for ms in problem.p2p_ms]
+        if isinstance(problem.p2p_ms, tuple)
+        else float(problem.p2p_ms),
+        "min_layers_per_cell": problem.min_layers_per_cell,
+    } | {key: value for key, value in seldom.items() if value is not None}
+
+
+def _per_stage(value: PerStage | None) -> object:
+    """MB as people write them: 56000 and not 56000.0, which is the same number when read."""
+    if isinstance(value, tuple):
+        return [_per_stage(number) for number in value]
+    return int(value) if value is not None and float(value).is_integer() else value
+
+
+def _counts(plan: Plan) -> dict[str, object]:
+    """Lay counts out by layer and type, each a V x S matrix indexed [chunk][stage]."""
+    return {
+        layer.name: {
+            r.label: plan.per_chunk_and_stage(counts[r]).tolist() for r in Recompute if counts[r].any()
+        }
+        for layer, counts in zip(plan.problem.model.bodies, plan.counts, strict=True)
+    }
+
+
+def _outcome(outcome: Outcome) -> dict[str, object]:
+    known: dict[str, object] = {
+        "status": outcome.status.value,
+        "makespan_ms": _float(outcome.makespan_ms),
+        "lower_bound_ms": _float(outcome.lower_bound_ms),
+        "gap": _float(outcome.gap),
+        "stopped_by": outcome.stopped_by.value,
+        "seconds": _float(outcome.seconds),
+        "seed": outcome.seed,
+        "peak_memory_mb": [_float(mb) for mb in outcome.peak_memory_mb],
+        "bubble": None if outcome.bubble is None else _bubble(outcome.bubble),
+    }
+    return known if outcome.shortage is None else known | {"infeasible": _shortage(outcome.shortage)}
+
+
+def _bubble(bubble: Bubble) -> dict[str, object]:
+    parts = ("total", "fill_drain", "imbalance", "recompute", "communication")
+    return {part: _float(getattr(bubble, part)) for part in parts}
+
+
+def _shortage(shortage: Shortage) -> dict[str, object]:
+    return {
+        "stage": shortage.stage,
+        "op": shortage.op,
+        "over_mb": _float(shortage.over_mb),
+        "smallest_limit_mb": _float(shortage.smallest_limit_mb),
+        "remedies": [{"change": change, "value": value} for change, value in shortage.remedies],
+    }
+
+
+def _float(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _text(value: object, indent: str = "") -> str:
+    """JSON with objects and lists of lists spread over lines, and lists of numbers on one."""
+    inner = indent + "  "
+    if isinstance(value, Mapping) and value:
+        lines = [f"{inner}{_plain(key)}: {_text(item, inner)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(item, list | Mapping) for item in value):
+        return "[\n" + ",\n".join(inner + _text(item, inner) for item in value) + f"\n{indent}]"
+    return _plain(value)
+
+
+def _plain(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

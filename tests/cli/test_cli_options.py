@@ -1,0 +1,132 @@
+"""The command as a shell sees it: its options, what help costs, and flags that people know."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from sapp_ppb.cli.main import app
+from tests.cli.conftest import environment
+
+# A change here breaks scripts that people have: it belongs into the changelog.
+OPTIONS = {
+    "plan": {
+        "model": (),
+        "stages": ("--stages", "-s"),
+        "micro_batches": ("--micro-batches", "-mb"),
+        "interleave": ("--interleave", "-i"),
+        "memory_limit": ("--memory-limit", "-mem"),
+        "constant_memory": ("--constant-memory", "-mc"),
+        "p2p": ("--p2p",),
+        "schedule": ("--schedule",),
+        "micro_batch_group_": ("--micro-batch-group",),
+        "min_layers": ("--min-layers",),
+        "target": ("--target",),
+        "time_limit": ("--time-limit", "-t"),
+        "gap": ("--gap",),
+        "seed": ("--seed",),
+        "output": ("--output", "-o"),
+        "force": ("--force",),
+        "json_": ("--json",),
+    },
+    "simulate": {"model": (), "plan": (), "json_": ("--json",)},
+    "schedule": {
+        "name": (),
+        "stages": ("--stages", "-s"),
+        "micro_batches": ("--micro-batches", "-mb"),
+        "interleave": ("--interleave", "-i"),
+        "micro_batch_group_": ("--micro-batch-group",),
+    },
+}
+# pydantic is none of ours here: typer reads a verb's words with it.
+HEAVY = ("numpy", "numba", "rich", "highspy", "scipy", "llvmlite")
+
+
+def test_the_verbs_and_their_options_are_these():
+    group: Any = typer.main.get_command(app)
+    found = {
+        name: {
+            option.name: tuple(text for text in option.opts if text.startswith("-"))
+            for option in verb.params
+            if option.name != "help"
+        }
+        for name, verb in group.commands.items()
+    }
+    assert found == OPTIONS
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["plan", "--help"], ["simulate", "-h"], ["schedule", "--help"]]
+)
+def test_help_imports_nothing_heavy(words):
+    program = (
+        "import sys\n"
+        "from sapp_ppb.cli.main import main\n"
+        f"sys.argv = ['sapp-ppb', *{words}]\n"
+        "try:\n    main()\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        f"print(sorted(set({HEAVY}) & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert "Usage: sapp-ppb" in done.stdout
+    assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize("verb", ["plan", "simulate", "schedule"])
+def test_every_help_has_examples(verb, run):
+    assert f"sapp-ppb {verb} " in run(verb, "--help").stdout.split("Examples:")[1]
+
+
+def test_version(run):
+    assert run("--version").stdout.startswith("sapp-ppb ")
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("-lf", "path of the model file after the verb"),
+        ("-lm", "--schedule interleaved-less-memory"),
+        ("-naive", "compared with even splits"),
+        ("-manual", "sapp-ppb simulate"),
+        ("-seq", "not available"),
+        ("-init", "not available"),
+        ("-train", "not available"),
+        ("-dump", "not available"),
+        ("-cm", "--p2p"),
+        ("-O", "--time-limit"),
+    ],
+)
+@pytest.mark.parametrize("before", [[], ["plan", "model.json", "-s", "4"]])
+def test_flags_of_the_older_tool_are_refused_with_what_to_do(flag, words, before):
+    result = CliRunner().invoke(app, [*before, flag, "1"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"error: {flag} is a flag of the older tool: ")
+    assert words in result.stderr
+
+
+def test_flags_without_a_verb_are_told_about_verbs(run):
+    result = run("-s", "16", "-mb", "32")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "a verb must come before -s" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["frobnicate"], "No such command 'frobnicate'"),
+        (["plan"], "MODEL.json"),
+        (["plan", "model.json", "-s", "2"], "--micro-batches"),
+        (["plan", "model.json", "-s", "two", "-mb", "4"], "--stages"),
+        (["plan", "model.json", "-s", "2", "-mb", "4", "--stage", "3"], "--stages"),
+    ],
+)
+def test_usage_faults_are_said_on_stderr(words, said, run):
+    result = run(*words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,273 @@
+"""``sapp-ppb plan``: exit codes, where what is printed, and one clear message for every fault."""
+
+import json
+
+import pytest
+
+from sapp_ppb.cli.options import numbers, share
+from sapp_ppb.errors import InputError, NoPlanFoundError
+from tests.cli.conftest import BODY, HEAD
+
+SIZES = ("-s", "2", "-mb", "4")
+QUICK = (*SIZES, "-t", "0.2")
+
+
+def one_message(result, code=2):
+    """Message of a refusal: a single one, on stderr, without a traceback."""
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    assert result.stderr.count("error: ") == 1
+    return result.stderr
+
+
+def test_a_plan_is_printed_with_all_that_is_known_of_it(model_file, run):
+    result = run("plan", model_file(), *QUICK, "-mem", "1200")
+    assert result.exit_code == 0
+    for word in (
+        "tiny: 10 layers on 2 stages, 4 micro-batches, 1f1b",
+        "head + ",
+        " + tail",
+        "of 1,200 MB",
+        "makespan",
+        "lower bound",
+        "gap",
+        "status",
+        "stopped by",
+        "bubble",
+        "highest peak",
+        "planned in",
+        "even split, full recompute",
+        "offset: [[",
+        "recompute: [[",
+        "select_recompute: [[",
+        "select_comm_recompute: [[",
+    ):
+        assert word in result.stdout
+
+
+def test_what_is_piped_is_plain(model_file, run):
+    stdout = run("plan", model_file(), *QUICK).stdout
+    assert "\x1b" not in stdout
+    assert not any(line.endswith(" ") for line in stdout.splitlines())
+
+
+def test_json_is_the_plan_file_and_nothing_else(model_file, run, tmp_path):
+    result = run("plan", model_file(), *QUICK, "-mem", "1200", "-o", tmp_path / "out", "--json")
+    assert result.exit_code == 0
+    written = (tmp_path / "out" / "plan.json").read_bytes()
+    assert result.stdout_bytes == written
+    document = json.loads(written)
+    assert document["problem"] == {
+        "stages": 2,
+        "interleave": 1,
+        "micro_batches": 4,
+        "schedule": "1f1b",
+        "memory_limit_mb": 1200,
+        "constant_memory_mb": 0,
+        "p2p_ms": 0.0,
+        "min_layers_per_cell": 1,
+    }
+    assert max(document["outcome"]["peak_memory_mb"]) <= 1200
+
+
+def test_every_flag_reaches_the_problem(model_file, run):
+    result = run(
+        *("plan", model_file(), *SIZES, "-i", "2", "-t", "0.2", "--schedule", "interleaved", "--seed", "3"),
+        *("--micro-batch-group", "remainder-first", "-mem", "3000,3100", "-mc", "5.5", "--p2p", "0.5,0.25"),
+        *("--min-layers", "0", "--target", "mindformers", "--gap", "90%", "--json"),
+    )
+    document = json.loads(result.stdout)
+    assert document["problem"] == {
+        "stages": 2,
+        "interleave": 2,
+        "micro_batches": 4,
+        "schedule": "interleaved",
+        "memory_limit_mb": [3000, 3100],
+        "constant_memory_mb": 5.5,
+        "p2p_ms": [0.5, 0.25],
+        "min_layers_per_cell": 0,
+        "micro_batch_group": "remainder-first",
+        "target": "mindformers",
+    }
+    assert document["outcome"]["seed"] == 3
+
+
+def test_the_same_words_give_the_same_plan(model_file, run):
+    words = ("plan", model_file(), "-s", "2", "-mb", "8", "-i", "2", "-t", "0.2", "-mem", "1500", "--json")
+    first, second = (json.loads(run(*words).stdout) for _ in range(2))
+    assert first["counts"] == second["counts"]
+
+
+class TestNothingFits:
+    WORDS = (*SIZES, "-mem", "600", "-t", "5")  # the parameters alone take (150 + 1000 + 120) / 2 = 635
+
+    def test_exit_1_and_what_would_do(self, model_file, run):
+        result = run("plan", model_file(), *self.WORDS)
+        assert (result.exit_code, result.stderr) == (1, "")
+        assert "no plan fits" in result.stdout
+        assert "--memory-limit" in result.stdout
+
+    def test_the_limit_that_would_do_does(self, model_file, run):
+        stdout = run("plan", model_file(), *self.WORDS).stdout
+        limit = stdout.split("--memory-limit ")[1].split(")")[0]
+        assert run("plan", model_file(), *SIZES, "-mem", limit, "-t", "5").exit_code == 0
+
+    def test_json_says_it_too(self, model_file, run, tmp_path):
+        result = run("plan", model_file(), *self.WORDS, "--json", "-o", tmp_path / "out")
+        assert result.exit_code == 1
+        document = json.loads(result.stdout)
+        assert "counts" not in document
+        assert document["outcome"]["status"] == "infeasible"
+        assert document["outcome"]["infeasible"]["over_mb"] > 0
+        assert (tmp_path / "out" / "plan.json").read_text(encoding="utf-8") == result.stdout
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            ("", "the file is empty"),
+            ("{", "the JSON is broken at line 1"),
+            ('{"name": "m", "layers_description": []}', "layers_description must be a list of at least one"),
+            ("[]", "must hold a JSON object"),
+        ],
+    )
+    def test_of_a_file(self, content, said, run, tmp_path):
+        path = tmp_path / "model.json"
+        path.write_text(content, encoding="utf-8")
+        message = one_message(run("plan", path, *SIZES))
+        assert message.startswith(f"error: {path}: ")
+        assert said in message
+
+    def test_of_a_missing_file(self, run, tmp_path):
+        assert "there is no such file" in one_message(run("plan", tmp_path / "no.json", *SIZES))
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({"time": float("nan")}, "time must be a finite number (got nan)"),
+            ({"memory_activation": -60}, "memory_activation must be a number of at least 0 (got -60)"),
+            ({"memory_parameter": -1}, "memory_parameter must be a number of at least 0 (got -1)"),
+            ({"nb_layer": 0}, "nb_layer must be an integer of at least 1 (got 0)"),
+        ],
+    )
+    def test_of_a_layer(self, changes, said, model_file, run):
+        assert said in one_message(run("plan", model_file(**changes), *SIZES))
+
+    def test_of_two_layers_of_one_name(self, model_file, run):
+        message = one_message(run("plan", model_file(layers=[BODY, BODY]), *SIZES))
+        assert "layer names must be unique (got 'Dec' 2 times)" in message
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (("-s", "2", "-mb", "0"), "micro-batches must be a whole number of at least 1 (got 0)"),
+            (("-s", "0", "-mb", "4"), "stages must be a whole number of at least 1 (got 0)"),
+            (("-s", "-4", "-mb", "4"), "stages must be a whole number of at least 1 (got -4)"),
+            ((*SIZES, "-i", "0"), "interleave must be a whole number of at least 1 (got 0)"),
+            (("-s", "8", "-mb", "8", "-i", "2"), "10 BODY layers are too few"),
+            ((*SIZES, "-mem", "-5"), "memory-limit must be a number of at least 0 MB (got -5.0)"),
+            ((*SIZES, "-mem", "nan"), "memory-limit must be a number of at least 0 MB (got nan)"),
+            ((*SIZES, "-mem", "1,2,3"), "memory-limit must be one number or 2 of them (got 3)"),
+            ((*SIZES, "-mem", "56GB"), "--memory-limit: '56GB' is not a number of MB"),
+            ((*SIZES, "-mem", "56,000"), "write 56000"),
+            ((*SIZES, "-mem", ""), "--memory-limit: '' is not a number of MB"),
+            ((*SIZES, "--p2p", "x"), "--p2p: 'x' is not a number of ms"),
+            ((*SIZES, "--gap", "much"), "--gap: 'much' is not a share such as 0.01 or 1%"),
+            ((*SIZES, "--gap", "200%"), "gap must be"),
+            ((*SIZES, "-t", "-1"), "time-limit must be"),
+            ((*SIZES, "--seed", "-1"), "seed must be"),
+            ((*SIZES, "--schedule", "2f2b"), "--schedule: '2f2b' is unknown; one of gpipe, 1f1b"),
+            ((*SIZES, "--schedule", "gpipe", "-i", "2"), "gpipe: chunks must be 1 (got 2)"),
+            ((*SIZES, "--micro-batch-group", "x"), "--micro-batch-group: 'x' is neither a whole number nor"),
+            ((*SIZES, "--target", "megatron"), "target: 'megatron' is unknown; one of mindformers"),
+        ],
+    )
+    def test_of_an_option(self, words, said, model_file, run):
+        assert said in one_message(run("plan", model_file(), *words))
+
+    def test_of_a_plan_file_that_exists_comes_before_any_planning(
+        self, model_file, run, tmp_path, monkeypatch
+    ):
+        (tmp_path / "plan.json").write_text("mine", encoding="utf-8")
+        monkeypatch.setattr("sapp_ppb.planner.plan_pipeline", lambda *_, **__: pytest.fail("planned"))
+        assert "the file exists; give --force" in one_message(
+            run("plan", model_file(), *SIZES, "-o", tmp_path)
+        )
+
+    def test_of_a_file_where_the_folder_should_be(self, model_file, run, tmp_path):
+        (tmp_path / "out").write_text("mine", encoding="utf-8")
+        message = one_message(run("plan", model_file(), *SIZES, "-o", tmp_path / "out"))
+        assert "is no folder" in message
+
+
+def test_force_replaces_the_plan_file(model_file, run, tmp_path):
+    (tmp_path / "plan.json").write_text("mine", encoding="utf-8")
+    result = run("plan", model_file(), *QUICK, "-o", tmp_path, "--force")
+    assert (result.exit_code, result.stderr) == (0, f"wrote {tmp_path / 'plan.json'}\n")
+    assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["version"] == 1
+
+
+def test_notes_of_the_model_file_go_to_stderr(model_file, run):
+    result = run("plan", model_file(nb_layers=3), *QUICK, "--json")
+    assert result.exit_code == 0
+    json.loads(result.stdout)
+    assert result.stderr.startswith("note: ")
+    assert "nearest known key is nb_layer" in result.stderr
+
+
+def test_no_plan_in_time_is_exit_3(model_file, run, monkeypatch):
+    def none_found(*_, **__):
+        raise NoPlanFoundError("no plan was found in 0.1 s")
+
+    monkeypatch.setattr("sapp_ppb.planner.plan_pipeline", none_found)
+    assert one_message(run("plan", model_file(), *SIZES), code=3) == "error: no plan was found in 0.1 s\n"
+
+
+def test_an_interrupt_before_any_plan_is_exit_3(model_file, run, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sapp_ppb.planner.plan_pipeline", interrupted)
+    assert "interrupted before any plan" in one_message(run("plan", model_file(), *SIZES), code=3)
+
+
+def test_an_interrupted_plan_is_printed_and_written_and_exit_3(model_file, run, monkeypatch, tmp_path):
+    from dataclasses import replace
+
+    from sapp_ppb.plan import StoppedBy
+    from sapp_ppb.planner import plan_pipeline
+
+    def interrupted(*arguments, **options):
+        return replace(plan_pipeline(*arguments, **options), stopped_by=StoppedBy.INTERRUPT)
+
+    monkeypatch.setattr("sapp_ppb.planner.plan_pipeline", interrupted)
+    result = run("plan", model_file(), *QUICK, "-o", tmp_path)
+    assert result.exit_code == 3
+    assert "interrupted; this is the best plan until then" in result.stdout
+    assert (tmp_path / "plan.json").exists()
+
+
+def test_selective_beside_comm_is_never_printed_as_lists(model_file, run):
+    model = model_file(memory_select_comm=44)
+    stdout = run("plan", model, *QUICK, "-mem", "1000", "--target", "mindformers").stdout
+    assert "select_recompute: [[" in stdout
+
+
+def test_several_kinds_are_named_in_the_table(model_file, run):
+    dense, moe = BODY | {"name": "Dense", "nb_layer": 4}, BODY | {"name": "Moe", "nb_layer": 6}
+    stdout = run("plan", model_file(layers=[HEAD, dense, moe]), *QUICK).stdout
+    assert "head + Dense 4" in stdout
+    assert "Moe " in stdout
+
+
+@pytest.mark.parametrize(("text", "value"), [("1%", 0.01), ("0.01", 0.01), (" 2.5 % ".strip(), 0.025)])
+def test_shares(text, value):
+    assert share("--gap", text) == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize("text", ["", "1,", "1_000", "a,b", "1;2"])
+def test_what_is_no_number(text):
+    with pytest.raises(InputError, match="is not a number of MB"):
+        numbers("--memory-limit", text, "MB")

@@ -1,0 +1,88 @@
+"""``sapp-ppb simulate``: a plan file timed anew."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def plan_file(model_file, run, tmp_path):
+    """Plan the small model, and change the plan file's document."""
+
+    def write(change=lambda document: None):
+        run(
+            "plan",
+            model_file(),
+            "-s",
+            "2",
+            "-mb",
+            "4",
+            "-mem",
+            "1200",
+            "-t",
+            "0.2",
+            "-o",
+            tmp_path,
+            "--force",
+        )
+        path = tmp_path / "plan.json"
+        document = json.loads(path.read_text(encoding="utf-8"))
+        change(document)
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_what_was_planned_is_timed_the_same(model_file, plan_file, run):
+    path = plan_file()
+    result = run("simulate", model_file(), path, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    planned, timed = json.loads(path.read_text(encoding="utf-8")), json.loads(result.stdout)
+    assert timed["outcome"].pop("status") == "feasible"
+    planned["outcome"].pop("status")
+    assert timed == planned
+
+
+def test_the_table_is_the_planners(model_file, plan_file, run):
+    stdout = run("simulate", model_file(), plan_file()).stdout
+    for word in ("of 1,200 MB", "makespan", "lower bound", "bubble", "offset: [["):
+        assert word in stdout
+
+
+def test_a_plan_over_its_limit_is_exit_1_and_names_the_stages(model_file, plan_file, run):
+    path = plan_file(lambda document: document["problem"].update(memory_limit_mb=[100, 5000]))
+    result = run("simulate", model_file(), path)
+    assert result.exit_code == 1
+    assert "over limit    stage 0 by " in result.stdout
+    assert "exceeds the memory limit" in result.stdout
+    assert "stage 1 by" not in result.stdout
+
+
+def test_a_bound_of_other_costs_is_left_out(model_file, plan_file, run):
+    path = plan_file()
+    result = run("simulate", model_file(time=11), path, "--json")
+    assert json.loads(result.stdout)["outcome"]["lower_bound_ms"] is None
+    assert result.stderr.startswith(f"note: {path}: says ")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d.update(version=2), "update sapp-ppb"),
+        (lambda d: d["counts"]["Dec"].update(none=[[100, 1]]), "Dec must have 10 layers in all"),
+    ],
+)
+def test_a_file_that_is_no_plan_of_the_model_is_refused(change, said, model_file, plan_file, run):
+    result = run("simulate", model_file(), plan_file(change))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_file_without_a_plan_is_refused(model_file, run, tmp_path):
+    words = ("-s", "2", "-mb", "4", "-mem", "600", "-t", "5", "-o", tmp_path)
+    assert run("plan", model_file(), *words).exit_code == 1
+    result = run("simulate", model_file(), tmp_path / "plan.json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "holds no plan to time" in result.stderr

@@ -1,0 +1,354 @@
+"""
+Every plan of a small problem, timed and weighed, and random problems small enough for it.
+
+Nothing of the planner is used.  Live micro-batches are counted here from the order of
+ops, at every forward, so that only the makespan is shared with what is tested; a sample
+of plans is compared with the slow reference simulator in ``test_bounds.py``.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.plan import Plan
+from sapp_ppb.problem import PerStage, Problem
+from sapp_ppb.schedules import OpKind
+from sapp_ppb.simulator.price import LayerTables, layer_tables, splits_backward
+from sapp_ppb.simulator.timeline import batched_makespans
+from tests.reference import reference
+from tests.strategies import random_plan, random_schedule
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST_PLANS = 100_000
+# Memory fits within this share of its limit, as the simulator says.
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AllPlans:
+    """
+    All plans of a problem.
+
+    Attributes
+    ----------
+    splits
+        Layers of each cell; shape (splits, cells).
+    split_of, choice_of
+        Split of each plan, and its number among the recompute choices of that split; shape (plans,).
+    makespan_ms
+        Of each plan; shape (plans,).
+    peak_mb
+        Of each plan and stage; shape (plans, S).
+    """
+
+    problem: Problem
+    may_mix: bool
+    splits: Ints
+    split_of: Ints
+    choice_of: Ints
+    makespan_ms: Floats
+    peak_mb: Floats
+
+    @property
+    def number(self) -> int:
+        """How many plans there are."""
+        return len(self.makespan_ms)
+
+    @property
+    def fits(self) -> NDArray[np.bool_]:
+        """Whether each plan keeps every stage within its limit; shape (plans,)."""
+        limits = np.array(self.problem.limit_per_stage_mb)
+        return np.asarray(np.all(self.peak_mb <= limits * (1 + _SLACK), axis=1))
+
+    @property
+    def optimum_ms(self) -> float:
+        """Least makespan of a plan that fits; infinite when none does."""
+        return float(np.min(self.makespan_ms, where=self.fits, initial=math.inf))
+
+    @property
+    def least_over_mb(self) -> float:
+        """Least excess of the worst stage over its limit; negative when there is room."""
+        return float((self.peak_mb - np.array(self.problem.limit_per_stage_mb)).max(axis=1).min())
+
+    @property
+    def smallest_limit_mb(self) -> float:
+        """Smallest limit, one for all stages, within which some plan fits."""
+        return float(self.peak_mb.max(axis=1).min())
+
+    def plan(self, index: int) -> Plan:
+        """One of the plans."""
+        runs = _Runs(self.problem, may_mix=self.may_mix)
+        cells = runs.of_split(self.splits[self.split_of[index]])
+        chosen = np.unravel_index(int(self.choice_of[index]), [len(run.backward_ms) for run in cells])
+        counts = np.stack([run.counts[at] for run, at in zip(cells, chosen, strict=True)], axis=-1)
+        return Plan(problem=self.problem, counts=counts)
+
+
+def all_plans(problem: Problem, *, may_mix: bool = True) -> AllPlans:
+    """
+    Enumerate and evaluate every plan.
+
+    Parameters
+    ----------
+    may_mix
+        Whether SELECTIVE may stand beside COMM in one cell.
+    """
+    runs = _Runs(problem, may_mix=may_mix)
+    splits = list(_splits(problem))
+    blocks = [_costs(runs.of_split(split)) for split in splits]
+    costs = np.concatenate(blocks, axis=1)
+    sizes = [block.shape[1] for block in blocks]
+    fixed = layer_tables(problem).fixed
+    forward, backward = costs[0] + fixed.forward_ms, costs[1] + fixed.backward_ms
+    prices = {OpKind.F: forward, OpKind.B: backward, OpKind.I: backward - forward, OpKind.W: forward}
+    return AllPlans(
+        problem=problem,
+        may_mix=may_mix,
+        splits=np.array(splits),
+        split_of=np.repeat(np.arange(len(splits)), sizes),
+        choice_of=np.concatenate([np.arange(size) for size in sizes]),
+        makespan_ms=batched_makespans(problem, np.concatenate([prices[kind] for kind in OpKind], axis=1)),
+        peak_mb=_peaks(problem, costs[2] + fixed.activation_mb, costs[3] + fixed.parameter_mb),
+    )
+
+
+def count_plans(problem: Problem) -> int:
+    """Count the plans without listing them: ways to fill cell after cell up to each layer."""
+    bounds = [0, *itertools.accumulate(layer.count for layer in problem.model.bodies)]
+    types = [len(layer.considered) for layer in problem.model.bodies]
+    total = problem.model.body_count
+    ways = [1] + [0] * total
+    for cell in range(problem.cells):
+        least = problem.least_layers(cell)
+        ways = [
+            sum(ways[i] * _choices_of_run(bounds, types, i, j) for i in range(j - least + 1))
+            for j in range(total + 1)
+        ]
+    return ways[total]
+
+
+def _choices_of_run(bounds: list[int], types: list[int], first: int, last: int) -> int:
+    """Multisets of types for layers first..last-1: n layers of t types have C(n + t - 1, n)."""
+    choices = 1
+    for low, high, t in zip(bounds, bounds[1:], types, strict=False):
+        n = max(0, min(last, high) - max(first, low))
+        choices *= math.comb(n + t - 1, n)
+    return choices
+
+
+def _splits(problem: Problem) -> Iterator[tuple[int, ...]]:
+    """Layers of each cell, every way that leaves no cell too empty."""
+    least = [problem.least_layers(cell) for cell in range(problem.cells)]
+    spare, cells = problem.model.body_count - sum(least), problem.cells
+    # Bars between stars: where the C - 1 bars stand among spare + C - 1 places.
+    for bars in itertools.combinations(range(spare + cells - 1), cells - 1):
+        edges = (-1, *bars, spare + cells - 1)
+        yield tuple(
+            low + after - before - 1 for low, before, after in zip(least, edges, edges[1:], strict=False)
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Run:
+    """A run of layers in a cell, and every choice of types for it (first axis)."""
+
+    forward_ms: float
+    parameter_mb: float
+    backward_ms: Floats
+    activation_mb: Floats
+    counts: Ints  # shape (choices, BODY layers, 5)
+
+
+class _Runs:
+    """Every run of layers that was asked for, priced once."""
+
+    def __init__(self, problem: Problem, *, may_mix: bool) -> None:
+        self._bodies = problem.model.bodies
+        self._entry = np.repeat(np.arange(len(self._bodies)), [layer.count for layer in self._bodies])
+        self._may_mix = may_mix
+        self._tables = layer_tables(problem)
+        self._known: dict[tuple[int, int], _Run] = {}
+
+    def of_split(self, split: Ints | tuple[int, ...]) -> list[_Run]:
+        """Run of every cell."""
+        bounds = [0, *itertools.accumulate(int(size) for size in split)]
+        return [self._of(first, last) for first, last in itertools.pairwise(bounds)]
+
+    def _of(self, first: int, last: int) -> _Run:
+        if (first, last) not in self._known:
+            sizes = np.bincount(self._entry[first:last], minlength=len(self._bodies))
+            self._known[first, last] = _priced(self._tables, self._choices(sizes.tolist()))
+        return self._known[first, last]
+
+    def _choices(self, sizes: list[int]) -> Ints:
+        per_entry = [
+            [
+                np.bincount(np.array(types, dtype=np.int64), minlength=len(Recompute))
+                for types in itertools.combinations_with_replacement(layer.considered, size)
+            ]
+            for layer, size in zip(self._bodies, sizes, strict=True)
+        ]
+        choices = np.array(list(itertools.product(*per_entry)), dtype=np.int64)
+        used = choices.sum(axis=1)
+        mixed = (used[:, Recompute.SELECTIVE] > 0) & (used[:, Recompute.COMM] > 0)
+        return choices if self._may_mix else choices[~mixed]
+
+
+def _priced(tables: LayerTables, counts: Ints) -> _Run:
+    size = counts.sum(axis=2)[:1].sum(axis=0)
+    return _Run(
+        forward_ms=float(tables.forward_ms @ size),
+        parameter_mb=float(tables.parameter_mb @ size),
+        backward_ms=np.einsum("lr,plr->p", tables.backward_ms, counts),
+        activation_mb=np.einsum("lr,plr->p", tables.activation_mb, counts),
+        counts=counts,
+    )
+
+
+def _costs(cells: list[_Run]) -> Floats:
+    """Forward, backward, activation and parameters of all plans of a split; shape (4, plans, cells)."""
+    chosen = np.indices([len(run.backward_ms) for run in cells]).reshape(len(cells), -1)
+    costs = np.empty((4, chosen.shape[1], len(cells)))
+    for cell, (run, at) in enumerate(zip(cells, chosen, strict=True)):
+        costs[0, :, cell] = run.forward_ms
+        costs[1, :, cell] = run.backward_ms[at]
+        costs[2, :, cell] = run.activation_mb[at]
+        costs[3, :, cell] = run.parameter_mb
+    return costs
+
+
+def _peaks(problem: Problem, activation_mb: Floats, parameter_mb: Floats) -> Floats:
+    peaks = np.empty((len(activation_mb), problem.stages))
+    stage_of = [problem.order.placement.stage_of(cell, problem.stages) for cell in range(problem.cells)]
+    for stage, rows in enumerate(_live(problem)):
+        held = problem.constant_per_stage_mb[stage] + parameter_mb[:, np.equal(stage_of, stage)].sum(axis=1)
+        peaks[:, stage] = held + np.max([activation_mb @ row for row in rows], axis=0)
+    return peaks
+
+
+def _live(problem: Problem) -> list[Floats]:
+    """Live micro-batches of every cell during each op of each stage; shape (ops, cells) a stage."""
+    stages = []
+    for row in problem.order.rows:
+        live, rows = np.zeros(problem.cells), set()
+        for op in row:
+            live[op.cell] += op.kind is OpKind.F
+            rows.add(tuple(live.tolist()))
+            live[op.cell] -= op.kind in (OpKind.B, OpKind.W)
+        stages.append(np.array(sorted(rows)))
+    return stages
+
+
+def check_sample(plans: AllPlans, rng: Random, size: int) -> None:
+    """Compare some plans with the slow reference simulator."""
+    for index in [rng.randrange(plans.number) for _ in range(size)]:
+        told = reference(plans.plan(index))
+        assert math.isclose(told.makespan_ms, plans.makespan_ms[index], rel_tol=1e-9)
+        assert np.allclose(told.peak_mb, plans.peak_mb[index], rtol=1e-9)
+
+
+def small_problem(rng: Random, *, most_plans: int = MOST_PLANS, target: str | None = None) -> Problem:
+    """
+    Random problem with few plans: every schedule, 1 to 3 BODY entries, M below and above S.
+
+    Memory limits are drawn around the peaks of a random plan: hopeless, exact to
+    the last bit, loose or none, for all stages or one a stage.
+    """
+    while True:
+        problem = _drawn(rng, target)
+        if problem is not None and count_plans(problem) <= most_plans:
+            return _limited(rng, problem)
+
+
+def _drawn(rng: Random, target: str | None) -> Problem | None:
+    """Draw a problem without a limit; None when its schedule can not run what was drawn."""
+    stages, chunks = rng.choice([1, 2, 2, 3, 3, 4]), rng.choice([1, 1, 1, 2, 2, 3])
+    micro_batches, least = rng.randint(1, rng.choice([stages, 2 * stages + 3])), rng.choice([0, 1, 1])
+    name, group = random_schedule(rng, stages, chunks, micro_batches)
+    bodies = max(1, least * stages * chunks) + rng.randint(0, 4)
+    hops: list[PerStage] = [0.0, 0.0, rng.uniform(0, 5), _per_stage(rng, stages, 0, 5)]
+    problem = Problem(
+        model=_model(rng, bodies),
+        stages=stages,
+        interleave=chunks,
+        micro_batches=micro_batches,
+        schedule=name,
+        micro_batch_group=group,
+        constant_memory_mb=rng.choice([None, 7.0, _per_stage(rng, stages, 0, 100)]),
+        p2p_ms=rng.choice(hops),
+        min_layers_per_cell=least,
+        target=target,
+    )
+    if splits_backward(problem) and any(min(b.backward_ms) < b.forward_ms for b in problem.model.layers):
+        return None
+    return problem
+
+
+def _model(rng: Random, bodies: int) -> Model:
+    kinds = min(rng.choice([1, 1, 2, 2, 3]), bodies)
+    bounds = [0, *sorted(rng.sample(range(1, bodies), kinds - 1)), bodies]
+    # Whole numbers tie often, and fill a limit to the last bit.
+    whole = rng.random() < 0.4
+    counts = [high - low for low, high in itertools.pairwise(bounds)]
+    layers = [_layer(rng, f"body{k}", LayerKind.BODY, count, whole=whole) for k, count in enumerate(counts)]
+    if rng.random() < 0.5:
+        layers.insert(0, _layer(rng, "head", LayerKind.HEAD, rng.randint(1, 2), whole=whole))
+    if rng.random() < 0.5:
+        layers.append(_layer(rng, "tail", LayerKind.TAIL, 1, whole=whole))
+    return Model(name="small", layers=tuple(layers))
+
+
+def _layer(rng: Random, name: str, kind: LayerKind, count: int, *, whole: bool) -> Layer:
+    def number(low: int, high: int) -> float:
+        return float(rng.randint(low, high)) if whole else rng.uniform(low, high)
+
+    # Any set of types, NONE or all of them missing too; in any order of time and memory.
+    most = rng.choice([1, 2, 2, 3, 5])
+    types = rng.sample(list(Recompute), rng.choice([0, most, most, most]))
+    if kind is not LayerKind.BODY:
+        types = rng.choice([[], [Recompute.NONE]])
+    ordered = rng.random() < 0.7
+    memory = [number(1, 100) for _ in types]
+    extra = [rng.choice([0.0, number(0, 4) / 4]) for _ in Recompute]
+    return layer_from_times(
+        name=name,
+        kind=kind,
+        count=count,
+        forward_ms=number(1, 20),
+        backward_ms=rng.choice([None, None, number(0, 40)]),
+        coefficients=dict(zip(Recompute, sorted(extra) if ordered else extra, strict=True)),
+        parameter_mb=rng.choice([0.0, number(1, 200)]),
+        activation_mb=dict(
+            zip(sorted(types), sorted(memory, reverse=True) if ordered else memory, strict=True)
+        ),
+    )
+
+
+def _limited(rng: Random, problem: Problem) -> Problem:
+    """Give a problem a limit near what one of its plans holds."""
+    peaks = reference(random_plan(rng, problem)).peak_mb
+    factor = rng.choice([0.6, 0.9, 1.0, 1.0, rng.uniform(0.8, 1.6), 2.0])
+    limit: PerStage | None = rng.choice(
+        [
+            None,
+            max(peaks) * factor,
+            max(peaks) * factor,
+            tuple(peak * factor for peak in peaks),
+            tuple(peak * rng.uniform(0.7, 1.5) for peak in peaks),
+        ]
+    )
+    return Problem(
+        **{name: getattr(problem, name) for name in problem.__dataclass_fields__} | {"memory_limit_mb": limit}
+    )
+
+
+def _per_stage(rng: Random, stages: int, low: float, high: float) -> tuple[float, ...]:
+    return tuple(rng.uniform(low, high) for _ in range(stages))

@@ -1,0 +1,225 @@
+"""Plan files: what is written is read back, and what is no plan is refused with all its faults."""
+
+import json
+import warnings
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sapp_ppb.errors import FileNote, InputError
+from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy
+from sapp_ppb.readers import read_plan
+from sapp_ppb.writers import plan_to_json
+from tests.strategies import plans, random_plan, random_problem
+
+NUMBERS = st.floats(0, 1e9)
+SIGNED = st.floats(-10, 10)
+
+
+@st.composite
+def outcomes(draw):
+    """Outcome of a random plan; what is said of it need not be true to be read back."""
+    plan = draw(plans())
+    infeasible = draw(st.booleans())
+    shortage = Shortage(
+        stage=0,
+        op="0F1",
+        over_mb=draw(NUMBERS),
+        smallest_limit_mb=draw(NUMBERS),
+        remedies=tuple(draw(st.lists(st.tuples(st.sampled_from(["a", "b"]), NUMBERS | st.just("text"))))),
+    )
+    return Outcome(
+        problem=plan.problem,
+        plan=None if infeasible else plan,
+        status=Status.INFEASIBLE if infeasible else draw(st.sampled_from([Status.OPTIMAL, Status.FEASIBLE])),
+        stopped_by=draw(st.sampled_from(StoppedBy)),
+        makespan_ms=None if infeasible else draw(st.floats(1, 1e9)),
+        lower_bound_ms=None if infeasible else draw(st.none() | NUMBERS),
+        peak_memory_mb=() if infeasible else tuple(draw(NUMBERS) for _ in range(plan.problem.stages)),
+        bubble=None
+        if infeasible
+        else Bubble(
+            fill_drain=draw(SIGNED),
+            imbalance=draw(SIGNED),
+            recompute=draw(SIGNED),
+            communication=draw(SIGNED),
+        ),
+        seconds=draw(NUMBERS),
+        seed=draw(st.integers(0, 2**32 - 1)),
+        shortage=shortage if infeasible else None,
+    )
+
+
+@given(outcomes())
+def test_what_is_written_is_read_back_and_written_again_byte_for_byte(tmp_path_factory, outcome):
+    path = tmp_path_factory.mktemp("plan") / "plan.json"
+    path.write_text(plan_to_json(outcome), encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a file of ours holds nothing odd
+        read = read_plan(path, outcome.problem.model)
+    assert read == outcome
+    assert plan_to_json(read) == path.read_text(encoding="utf-8")
+
+
+def small_plan():
+    rng = Random(5)
+    plan = random_plan(rng, random_problem(rng, stages=2, chunks=1, micro_batches=4))
+    return Outcome(
+        problem=plan.problem,
+        plan=plan,
+        status=Status.FEASIBLE,
+        stopped_by=StoppedBy.BUDGET,
+        makespan_ms=40.0,
+        lower_bound_ms=30.0,
+        peak_memory_mb=(1.0, 2.0),
+        bubble=Bubble(fill_drain=0.25, imbalance=0.0, recompute=0.5, communication=0.0),
+    )
+
+
+PLAN = small_plan()
+MODEL = PLAN.problem.model
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """Write the small plan after a change of its document."""
+
+    def write(change):
+        document = json.loads(plan_to_json(PLAN))
+        change(document)
+        path = tmp_path / "plan.json"
+        path.write_text(json.dumps(document), encoding="utf-8")
+        return path
+
+    return write
+
+
+def faults(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FileNote)
+        with pytest.raises(InputError) as caught:
+            read_plan(path, MODEL)
+    assert caught.value.where == str(path)
+    return caught.value.faults
+
+
+REFUSALS = {
+    "no plan": (lambda d: d.update(format="x"), "is no plan file: format must be 'sapp-ppb-plan' (got 'x')"),
+    "model file": (
+        lambda d: (d.clear(), d.update(layers_description=[])),
+        "is a model file, not a plan file; the model comes first, then the plan",
+    ),
+    "newer": (
+        lambda d: d.update(version=2),
+        "has version 2, newer than 1, the newest known here; update sapp-ppb",
+    ),
+    "older": (lambda d: d.update(version=0), "version must be 1 (got 0)"),
+    "true": (lambda d: d.update(version=True), "version must be 1 (got True)"),
+    "no problem": (lambda d: d.pop("problem"), "problem is missing"),
+    "problem a list": (lambda d: d.update(problem=[]), "problem must be an object (got [])"),
+    "text for a number": (
+        lambda d: d["problem"].update(stages="2"),
+        "problem.stages must be a whole number of at least 1 (got '2')",
+    ),
+    "unknown schedule": (
+        lambda d: d["problem"].update(schedule="2f2b"),
+        "problem.schedule must be one of gpipe, 1f1b, interleaved, interleaved-less-memory (got '2f2b')",
+    ),
+    "negative limit": (
+        lambda d: d["problem"].update(memory_limit_mb=-1),
+        "problem.memory_limit_mb must be a number of at least 0 (got -1)",
+    ),
+    "negative in a list": (
+        lambda d: d["problem"].update(memory_limit_mb=[1, -1]),
+        "problem.memory_limit_mb[1] must be a number of at least 0 (got -1)",
+    ),
+    "group": (
+        lambda d: d["problem"].update(micro_batch_group="last"),
+        "problem.micro_batch_group must be a whole number of at least 1 or \"remainder-first\" (got 'last')",
+    ),
+    "later key": (
+        lambda d: d["problem"].update(sequence_chunks=2),
+        "problem.sequence_chunks can not be read by this version; update sapp-ppb",
+    ),
+    "no counts": (lambda d: d.pop("counts"), "counts is missing, which a status of feasible needs"),
+    "counts beside infeasible": (
+        lambda d: d["outcome"].update(
+            status="infeasible",
+            infeasible={"stage": 0, "op": "0F0", "over_mb": 1, "smallest_limit_mb": 1, "remedies": []},
+        ),
+        "counts must be left out when the status is infeasible",
+    ),
+    "infeasible without why": (
+        lambda d: (d["outcome"].update(status="infeasible"), d.pop("counts")),
+        "outcome.infeasible is missing, which says why nothing fits",
+    ),
+    "unknown type": (
+        lambda d: d["counts"].update(Dec={"selectve": [[1]]}),
+        "counts['Dec'] knows no type 'selectve'; one of none, selective, comm, both, full",
+    ),
+    "flat matrix": (
+        lambda d: d["counts"].update(Dec={"none": [1, 2]}),
+        "counts['Dec'].none must be a list of lists of counts (got [1, 2])",
+    ),
+    "half a layer": (
+        lambda d: d["counts"].update(Dec={"none": [[1, 0.5]]}),
+        "counts['Dec'].none[0][1] must be a whole number of at least 0 (got 0.5)",
+    ),
+    "no makespan": (
+        lambda d: d["outcome"].update(makespan_ms=None),
+        "outcome.makespan_ms must be a number when there is a plan (got None)",
+    ),
+    "peaks": (
+        lambda d: d["outcome"].update(peak_memory_mb=[1]),
+        "outcome.peak_memory_mb must list 2 stages (got 1)",
+    ),
+    "huge": (
+        lambda d: d["problem"].update(micro_batches=10**30),
+        "problem.micro_batches must be a whole number of at least 1 (got an integer of more than 20 digits)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "fault"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_one_clear_fault(changed, change, fault):
+    assert faults(changed(change)) == (fault,)
+
+
+def test_all_faults_are_raised_at_once(changed):
+    def change(document):
+        document["problem"]["stages"] = 0
+        document["outcome"]["status"] = "best"
+        del document["outcome"]["seed"]
+
+    assert len(faults(changed(change))) == 3
+
+
+def test_counts_that_do_not_fit_the_model_are_refused_with_the_file(changed):
+    assert (
+        "is unknown; the model's BODY layers are" in faults(changed(lambda d: d.update(counts={"X": {}})))[0]
+    )
+
+
+def test_a_problem_that_can_not_be_is_refused_with_the_file(changed):
+    def change(document):
+        document["problem"]["schedule"] = "gpipe"
+        document["problem"]["interleave"] = 2
+        document["problem"]["min_layers_per_cell"] = 0
+
+    assert "gpipe: chunks must be 1 (got 2)" in faults(changed(change))[0]
+
+
+def test_another_model_name_is_noted(changed):
+    with pytest.warns(FileNote, match="was made for the model 'other', not 'random'"):
+        read_plan(changed(lambda d: d.update(model="other")), MODEL)
+
+
+@pytest.mark.parametrize("section", ["problem", "outcome"])
+def test_an_unknown_key_is_noted_with_the_nearest(changed, section):
+    near = {"problem": ("stage", "stages"), "outcome": ("statu", "status")}[section]
+    with pytest.warns(
+        FileNote, match=f"'{near[0]}' is unknown and ignored; the nearest known key is {near[1]}"
+    ):
+        read_plan(changed(lambda d: d[section].update({near[0]: 1})), MODEL)

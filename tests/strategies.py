@@ -1,0 +1,147 @@
+"""
+Random problems and random valid plans, of every schedule that takes their sizes.
+
+``random_problem`` and ``random_plan`` draw from a seeded generator, for loops
+over a thousand cases; ``problems`` and ``plans`` are the same for hypothesis.
+"""
+
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+from hypothesis import strategies as st
+
+from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.errors import ScheduleError
+from sapp_ppb.plan import Plan
+from sapp_ppb.problem import PerStage, Problem
+from sapp_ppb.schedules import MicroBatchGroup, Schedule, ScheduleName, build_schedule
+
+MOST_STAGES, MOST_CHUNKS, MOST_MICRO_BATCHES = 6, 4, 20
+
+
+def random_layer(rng: Random, name: str, kind: LayerKind, count: int = 1) -> Layer:
+    """Layer with any mix of recompute types; HEAD and TAIL with and without activation memory."""
+    types = [r for r in Recompute if rng.random() < 0.6] if kind is LayerKind.BODY else [Recompute.NONE]
+    none_mb = rng.uniform(1, 100)
+    # More recompute keeps less: the shares descend with the type.
+    shares = sorted((rng.uniform(0.02, 1) for _ in types), reverse=True)
+    activation = {r: share * none_mb for r, share in zip(types, shares, strict=True)}
+    # Where coefficients are given they ascend, as more is done again.
+    given = rng.random() < 0.3
+    coefficients = dict(zip(Recompute, sorted(rng.uniform(0, 0.6) for _ in Recompute), strict=True))
+    return layer_from_times(
+        name=name,
+        kind=kind,
+        count=count,
+        forward_ms=rng.uniform(0.5, 20),
+        backward_ms=rng.choice([None, rng.uniform(20, 40)]),
+        coefficients=coefficients if given else None,
+        parameter_mb=rng.choice([0.0, rng.uniform(1, 500)]),
+        activation_mb=activation if rng.random() < 0.8 else None,
+    )
+
+
+def random_model(rng: Random, bodies: int) -> Model:
+    """Model of 1 to 3 BODY kinds that make ``bodies`` layers, with or without HEAD and TAIL."""
+    kinds = min(rng.randint(1, 3), bodies)
+    bounds = [0, *sorted(rng.sample(range(1, bodies), kinds - 1)), bodies]
+    layers = [
+        random_layer(rng, f"body{index}", LayerKind.BODY, high - low)
+        for index, (low, high) in enumerate(pairwise(bounds))
+    ]
+    for kind in (LayerKind.HEAD, LayerKind.TAIL):
+        for index in range(rng.choice([0, 1, 1, 2])):
+            layer = random_layer(rng, f"{kind.value}{index}", kind, rng.randint(1, 2))
+            layers.insert(rng.randint(0, len(layers)), layer)
+    return Model(name="random", layers=tuple(layers), constant_memory_mb=rng.choice([0.0, 50.0]))
+
+
+def random_schedule(
+    rng: Random, stages: int, chunks: int, micro_batches: int
+) -> tuple[ScheduleName, MicroBatchGroup]:
+    """One of the schedules and micro-batch groups that accept the sizes."""
+    groups: list[MicroBatchGroup] = [None, None, "remainder-first", *range(1, micro_batches + 1)]
+    names = list(ScheduleName)
+    while True:
+        # All refused choices are cheap to try again; one of gpipe and interleaved always accepts.
+        name, group = rng.choice(names), rng.choice(groups)
+        try:
+            build_schedule(name, stages, chunks, micro_batches, group)
+        except ScheduleError:
+            continue
+        return name, group
+
+
+def random_problem(
+    rng: Random, *, stages: int | None = None, chunks: int | None = None, micro_batches: int | None = None
+) -> Problem:
+    """Problem of any sizes up to the largest here; what is given is kept."""
+    stages = stages or rng.randint(1, MOST_STAGES)
+    chunks = chunks or rng.randint(1, MOST_CHUNKS)
+    # Small steps are faster to time and find as much, so large ones are fewer.
+    micro_batches = micro_batches or rng.randint(1, rng.choice([2, 4, 6, MOST_MICRO_BATCHES]))
+    least, cells = rng.choice([0, 1, 1]), stages * chunks
+    model = random_model(rng, max(1, least * cells) + rng.randint(0, 2 * cells))
+    name, group = random_schedule(rng, stages, chunks, micro_batches)
+    sends: list[PerStage] = [0.0, rng.uniform(0, 10), _list(rng, stages, 0, 10)]
+    return Problem(
+        model=model,
+        stages=stages,
+        interleave=chunks,
+        micro_batches=micro_batches,
+        schedule=name,
+        micro_batch_group=group,
+        memory_limit_mb=rng.choice([None, rng.uniform(1e3, 1e5), _list(rng, stages, 1e3, 1e5)]),
+        constant_memory_mb=rng.choice([None, rng.uniform(0, 100), _list(rng, stages, 0, 100)]),
+        p2p_ms=rng.choice(sends),
+        min_layers_per_cell=least,
+    )
+
+
+def random_plan(rng: Random, problem: Problem) -> Plan:
+    """Cut the chain of BODY layers anywhere that the problem allows, and recompute at random."""
+    layers = [index for index, layer in enumerate(problem.model.bodies) for _ in range(layer.count)]
+    sizes = [problem.least_layers(cell) for cell in range(problem.cells)]
+    for _ in range(len(layers) - sum(sizes)):
+        sizes[rng.randrange(problem.cells)] += 1
+    counts = np.zeros((len(problem.model.bodies), len(Recompute), problem.cells), dtype=np.int64)
+    chain = iter(layers)
+    for cell, size in enumerate(sizes):
+        for _ in range(size):
+            layer = next(chain)
+            counts[layer, rng.choice(problem.model.bodies[layer].considered), cell] += 1
+    return Plan(problem=problem, counts=counts)
+
+
+def with_order(problem: Problem, order: Schedule) -> Problem:
+    """Have a problem run an order that no generator makes; changes the problem given."""
+    assert (order.stages, order.chunks, order.micro_batches) == (
+        problem.stages,
+        problem.interleave,
+        problem.micro_batches,
+    )
+    vars(problem)["order"] = order
+    return problem
+
+
+@st.composite
+def problems(draw, *, chunks: int | None = None, most_micro_batches: int = MOST_MICRO_BATCHES) -> Problem:
+    """Draw a problem: hypothesis chooses, and shrinks, the sizes; a seed chooses the rest."""
+    return random_problem(
+        Random(draw(st.integers(0, 2**32 - 1))),
+        stages=draw(st.integers(1, MOST_STAGES)),
+        chunks=chunks or draw(st.integers(1, MOST_CHUNKS)),
+        micro_batches=draw(st.integers(1, most_micro_batches)),
+    )
+
+
+@st.composite
+def plans(draw, *, chunks: int | None = None, most_micro_batches: int = MOST_MICRO_BATCHES) -> Plan:
+    """Draw a valid plan of a drawn problem."""
+    problem = draw(problems(chunks=chunks, most_micro_batches=most_micro_batches))
+    return random_plan(Random(draw(st.integers(0, 2**32 - 1))), problem)
+
+
+def _list(rng: Random, length: int, low: float, high: float) -> tuple[float, ...]:
+    return tuple(rng.uniform(low, high) for _ in range(length))

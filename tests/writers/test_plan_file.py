@@ -1,0 +1,136 @@
+"""The plan file as text: its keys, their order, and a line for each row of a matrix."""
+
+import json
+
+import pytest
+
+from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.errors import InputError
+from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy, plan_from_matrices
+from sapp_ppb.problem import Problem
+from sapp_ppb.writers import plan_to_json, write_plan
+
+
+def problem_of(**more):
+    body = layer_from_times(
+        name="Dec",
+        kind=LayerKind.BODY,
+        count=5,
+        forward_ms=1,
+        activation_mb={Recompute.NONE: 10, Recompute.FULL: 1},
+    )
+    values = {"stages": 2, "micro_batches": 4, "memory_limit_mb": 560.0} | more
+    return Problem(model=Model(name="tiny", layers=(body,)), **values)
+
+
+def outcome_of(problem):
+    return Outcome(
+        problem=problem,
+        plan=plan_from_matrices(problem, {"Dec": {"none": [[1, 2]], "full": [[2, 0]]}}),
+        status=Status.FEASIBLE,
+        stopped_by=StoppedBy.BUDGET,
+        makespan_ms=40.0,
+        lower_bound_ms=30.0,
+        peak_memory_mb=(24.0, 20.5),
+        bubble=Bubble(fill_drain=0.25, imbalance=0.0, recompute=0.5, communication=0.0),
+        seconds=1.5,
+        seed=7,
+    )
+
+
+def test_the_text_is_this():
+    assert plan_to_json(outcome_of(problem_of())) == (
+        "{\n"
+        '  "format": "sapp-ppb-plan",\n'
+        '  "version": 1,\n'
+        '  "model": "tiny",\n'
+        '  "problem": {\n'
+        '    "stages": 2,\n'
+        '    "interleave": 1,\n'
+        '    "micro_batches": 4,\n'
+        '    "schedule": "1f1b",\n'
+        '    "memory_limit_mb": 560,\n'
+        '    "constant_memory_mb": 0,\n'
+        '    "p2p_ms": 0.0,\n'
+        '    "min_layers_per_cell": 1\n'
+        "  },\n"
+        '  "counts": {\n'
+        '    "Dec": {\n'
+        '      "none": [\n'
+        "        [1, 2]\n"
+        "      ],\n"
+        '      "full": [\n'
+        "        [2, 0]\n"
+        "      ]\n"
+        "    }\n"
+        "  },\n"
+        '  "outcome": {\n'
+        '    "status": "feasible",\n'
+        '    "makespan_ms": 40.0,\n'
+        '    "lower_bound_ms": 30.0,\n'
+        '    "gap": 0.25,\n'  # (40 - 30) / 40
+        '    "stopped_by": "budget",\n'
+        '    "seconds": 1.5,\n'
+        '    "seed": 7,\n'
+        '    "peak_memory_mb": [24.0, 20.5],\n'
+        '    "bubble": {\n'
+        '      "total": 0.75,\n'
+        '      "fill_drain": 0.25,\n'
+        '      "imbalance": 0.0,\n'
+        '      "recompute": 0.5,\n'
+        '      "communication": 0.0\n'
+        "    }\n"
+        "  }\n"
+        "}\n"
+    )
+
+
+def test_seldom_keys_are_written_only_when_given():
+    usual = json.loads(plan_to_json(outcome_of(problem_of())))["problem"]
+    given = json.loads(plan_to_json(outcome_of(problem_of(target="mindformers"))))["problem"]
+    assert set(given) - set(usual) == {"target"}
+
+
+def test_limits_and_links_can_be_lists_and_no_limit_is_null():
+    listed = json.loads(plan_to_json(outcome_of(problem_of(memory_limit_mb=(560, 570.5), stages=2))))
+    assert listed["problem"]["memory_limit_mb"] == [560, 570.5]
+    none = json.loads(plan_to_json(outcome_of(problem_of(memory_limit_mb=None))))
+    assert none["problem"]["memory_limit_mb"] is None
+
+
+def test_an_infeasible_outcome_has_no_counts_and_says_why():
+    shortage = Shortage(
+        stage=1,
+        op="1F3",
+        over_mb=2.5,
+        smallest_limit_mb=12.5,
+        remedies=(("memory_limit_mb", 12.5), ("type", "full")),
+    )
+    outcome = Outcome(
+        problem=problem_of(),
+        plan=None,
+        status=Status.INFEASIBLE,
+        stopped_by=StoppedBy.PROOF,
+        shortage=shortage,
+    )
+    document = json.loads(plan_to_json(outcome))
+    assert "counts" not in document
+    said = document["outcome"]
+    assert (said["makespan_ms"], said["gap"], said["bubble"]) == (None, None, None)
+    assert said["infeasible"] == {
+        "stage": 1,
+        "op": "1F3",
+        "over_mb": 2.5,
+        "smallest_limit_mb": 12.5,
+        "remedies": [{"change": "memory_limit_mb", "value": 12.5}, {"change": "type", "value": "full"}],
+    }
+
+
+def test_a_file_that_exists_is_replaced_only_by_force(tmp_path):
+    path = tmp_path / "new" / "plan.json"
+    outcome = outcome_of(problem_of())
+    write_plan(outcome, path)
+    with pytest.raises(InputError, match="--force"):
+        write_plan(outcome, path)
+    write_plan(outcome, path, force=True)
+    assert path.read_text(encoding="utf-8") == plan_to_json(outcome)
