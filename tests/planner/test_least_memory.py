@@ -112,3 +112,19 @@ def test_excess_of_the_plan_is_what_the_simulator_says():
     assert least.plan is not None
     peaks = simulate(least.plan).peak_memory_mb
     assert max(np.subtract(peaks, problem.limit_per_stage_mb)) == pytest.approx(least.over_mb)
+
+
+def test_a_program_on_which_the_solver_gives_up_is_tried_again():
+    # HiGHS 1.16 ends this one with "Solve error" in its presolve.  Seven layers on two stages: four on one.
+    layer_mb = 186.84489014655588
+    body = layer_from_times(name="body", kind=LayerKind.BODY, count=7, forward_ms=1, parameter_mb=layer_mb)
+    head = layer_from_times(name="head", kind=LayerKind.HEAD, forward_ms=1)
+    problem = Problem(
+        model=Model(name="m", layers=(head, body)),
+        stages=2,
+        interleave=3,
+        micro_batches=7,
+        micro_batch_group=5,
+        constant_memory_mb=7.0,
+    )
+    assert least_memory(problem, one_limit=True).over_mb == pytest.approx(4 * layer_mb + 7)

@@ -323,7 +323,7 @@ def test_progress_gets_better_and_never_crosses_its_bound(loose):
 
 def test_a_search_that_finds_nothing_says_that_a_plan_may_exist(loose, monkeypatch):
     monkeypatch.setattr(planning, "baselines", lambda problem: ())
-    monkeypatch.setattr(Search, "run", lambda *_: iter(()))
+    monkeypatch.setattr(Search, "run", lambda *_, **__: iter(()))
     with pytest.raises(NoPlanFoundError, match="one may exist"):
         plan_pipeline(loose, time_limit_s=0.2)
 

@@ -212,16 +212,15 @@ class ExactChain:
                 break
             chosen = np.flatnonzero(solution.values[columns] > 0.5)
             forward, backward = self._runs.forward_ms[chosen], self._runs.backward_ms[chosen]
-            cuts = self._separator.paths(forward, backward, _WINDOWS, 0.0)
+            cuts = self._separator.paths(forward, backward, _WINDOWS, self.bound_ms)
             length = self._length(forward, backward)
             if length < best_ms:
                 best_ms, best = length, chosen
             if best_ms - self.bound_ms <= _ROUNDING * best_ms:
                 break
-            above = [cut for cut in cuts if cut.length_ms > self.bound_ms]
-            if not above:
+            if not cuts:
                 break
-            for cut in above:
+            for cut in cuts:
                 self._state(program, makespan, columns, cut)
         plan = None if best is None else self._plan(best)
         return ChainAnswer(bound_ms=self.bound_ms, plan=plan)

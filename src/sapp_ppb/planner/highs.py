@@ -107,13 +107,27 @@ class LinearProgram:
         self._model.setOptionValue("solve_relaxation", relaxed)
         # HiGHS counts its limit from the first solve on.
         self._model.setOptionValue("time_limit", self._limit(self._model.getRunTime() + time_limit_s))
-        self._model.run()
-        status, kinds = self._model.getModelStatus(), self._highspy.HighsModelStatus
+        status, kinds = self._run(), self._highspy.HighsModelStatus
         if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
             return Solution(values=None, objective=math.inf, bound=math.inf)
         if status not in (kinds.kOptimal, kinds.kTimeLimit, kinds.kIterationLimit):
             raise SolverError(f"HiGHS stopped: {self._model.modelStatusToString(status)}")
         return self._read(finished=status == kinds.kOptimal, relaxed=relaxed)
+
+    def _run(self) -> Any:
+        """Run, and once more in another way where the solver gives up on its first."""
+        kinds = self._highspy.HighsModelStatus
+        self._model.run()
+        if self._model.getModelStatus() == kinds.kNotset:
+            # Another user of HiGHS in this process started its threads with another number.
+            self._highspy.Highs.resetGlobalScheduler(True)
+            self._model.run()
+        if self._model.getModelStatus() == kinds.kSolveError:
+            self._model.setOptionValue("presolve", "off")
+            self._model.clearSolver()
+            self._model.run()
+            self._model.setOptionValue("presolve", "choose")
+        return self._model.getModelStatus()
 
     def _read(self, *, finished: bool, relaxed: bool) -> Solution:
         information = self._model.getInfo()

@@ -10,6 +10,8 @@ lowers any row of live counts; what is left is where layers go:
     (M4)  sum over k of n[k, c] >= least layers of c
     (M5)  done[k, c] = 1 only if all of entry k stands in cells <= c;
           entry k + 1 stands in cells <= c only if done[k, c] = 1
+    (M6)  a cell's layers are all without COMM or all without SELECTIVE, where the
+          target can not say both
 """
 
 from dataclasses import dataclass
@@ -22,6 +24,10 @@ from sapp_ppb.planner.highs import LinearProgram
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
 from sapp_ppb.simulator.price import LayerTables, layer_tables
+from sapp_ppb.targets import may_mix_selective_and_comm
+
+# Column of a variant of types, a BODY entry and a cell.
+Number = dict[tuple[int, int, int], int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,35 +62,63 @@ def least_memory(problem: Problem, *, one_limit: bool = False, time_limit_s: flo
     SolverError
         When the solver fails.
     """
-    program = LinearProgram()
-    tables = layer_tables(problem)
-    types = np.where(tables.considered, tables.activation_mb, np.inf).argmin(axis=1)
+    program, tables = LinearProgram(), layer_tables(problem)
     over = program.add_column(1.0, -np.inf, np.inf)
-    counts = [layer.count for layer in problem.model.bodies]
-    number = [
-        [program.add_column(0.0, 0.0, count, integer=True) for _ in range(problem.cells)] for count in counts
-    ]
-    _add_memory_rows(program, problem, tables, types.tolist(), number, over, one_limit=one_limit)
-    for k, count in enumerate(counts):
-        program.add_row(dict.fromkeys(number[k], 1.0), lower=count, upper=count)
-    for cell in range(problem.cells):
-        program.add_row({row[cell]: 1.0 for row in number}, lower=problem.least_layers(cell))
+    entries, cells = problem.model.bodies, range(problem.cells)
+    variants = _variants(problem, tables)
+    number = {
+        (v, k, cell): program.add_column(0.0, 0.0, layer.count, integer=True)
+        for v, types in enumerate(variants)
+        for k, layer in enumerate(entries)
+        for cell in cells
+        if types[k] is not None
+    }
+    _add_memory_rows(program, problem, tables, variants, number, over, one_limit=one_limit)
+    for k, layer in enumerate(entries):
+        terms = {column: 1.0 for key, column in number.items() if key[1] == k}
+        program.add_row(terms, lower=layer.count, upper=layer.count)
+    for cell in cells:
+        terms = {column: 1.0 for key, column in number.items() if key[2] == cell}
+        program.add_row(terms, lower=problem.least_layers(cell))
     _add_order_rows(program, problem, number)
+    if len(variants) > 1:
+        _add_choice_rows(program, problem, number)
     solution = program.solve(time_limit_s)
     if solution.values is None:
         return LeastMemory(plan=None, over_mb=solution.bound)
-    plan_counts = np.zeros((len(counts), len(Recompute), problem.cells), dtype=np.int64)
-    for k, columns in enumerate(number):
-        plan_counts[k, types[k]] = np.rint(solution.values[columns])
-    return LeastMemory(plan=Plan(problem=problem, counts=plan_counts), over_mb=solution.bound)
+    counts = np.zeros((len(entries), len(Recompute), problem.cells), dtype=np.int64)
+    for (v, k, cell), column in number.items():
+        counts[k, variants[v][k], cell] += round(solution.values[column])
+    return LeastMemory(plan=Plan(problem=problem, counts=counts), over_mb=solution.bound)
+
+
+def _variants(problem: Problem, tables: LayerTables) -> list[list[int | None]]:
+    """
+    Type with the least activation memory of every entry, None where it has none.
+
+    Two variants, without COMM and without SELECTIVE, when the target can not say
+    both in one cell and that matters; one otherwise.
+    """
+
+    def least(banned: Recompute | None) -> list[int | None]:
+        usable = tables.considered.copy()
+        if banned is not None:
+            usable[:, banned] = False
+        memory = np.where(usable, tables.activation_mb, np.inf)
+        return [int(row.argmin()) if any(use) else None for row, use in zip(memory, usable, strict=True)]
+
+    free = least(None)
+    if may_mix_selective_and_comm(problem.target) or not {Recompute.SELECTIVE, Recompute.COMM} <= set(free):
+        return [free]
+    return [least(Recompute.COMM), least(Recompute.SELECTIVE)]
 
 
 def _add_memory_rows(
     program: LinearProgram,
     problem: Problem,
     tables: LayerTables,
-    types: list[int],
-    number: list[list[int]],
+    variants: list[list[int | None]],
+    number: Number,
     over: int,
     *,
     one_limit: bool,
@@ -96,20 +130,34 @@ def _add_memory_rows(
         for row in live.rows:
             held = problem.constant_per_stage_mb[stage] + fixed.parameter_mb[cells].sum()
             held += row @ fixed.activation_mb[cells]
+            lives = dict(zip(cells, row.tolist(), strict=True))
             terms = {over: -1.0}
-            for k, columns in enumerate(number):
-                for cell, lives in zip(cells, row, strict=True):
-                    each = tables.parameter_mb[k] + lives * tables.activation_mb[k, types[k]]
-                    terms[columns[cell]] = float(each)
+            for (v, k, cell), column in number.items():
+                if cell in lives:
+                    activation = tables.activation_mb[k, variants[v][k]]
+                    terms[column] = float(tables.parameter_mb[k] + lives[cell] * activation)
             program.add_row(terms, upper=float(limit - held))
 
 
-def _add_order_rows(program: LinearProgram, problem: Problem, number: list[list[int]]) -> None:
+def _add_order_rows(program: LinearProgram, problem: Problem, number: Number) -> None:
+    """Add (M5)."""
+
+    def upto(entry: int, last: int) -> dict[int, float]:
+        return {column: 1.0 for (_, k, cell), column in number.items() if k == entry and cell <= last}
+
     for k, layer in enumerate(problem.model.bodies[:-1]):
         after = problem.model.bodies[k + 1].count
         for cell in range(problem.cells):
             done = program.add_column(0.0, 0.0, 1.0, integer=True)
-            here = dict.fromkeys(number[k][: cell + 1], 1.0)
-            program.add_row({**here, done: -float(layer.count)}, lower=0.0)
-            there = dict.fromkeys(number[k + 1][: cell + 1], 1.0)
-            program.add_row({**there, done: -float(after)}, upper=0.0)
+            program.add_row({**upto(k, cell), done: -float(layer.count)}, lower=0.0)
+            program.add_row({**upto(k + 1, cell), done: -float(after)}, upper=0.0)
+
+
+def _add_choice_rows(program: LinearProgram, problem: Problem, number: Number) -> None:
+    """Let a cell use one variant only: (M6)."""
+    for cell in range(problem.cells):
+        choice = program.add_column(0.0, 0.0, 1.0, integer=True)
+        for (v, k, where), column in number.items():
+            if where == cell:
+                most = float(problem.model.bodies[k].count)
+                program.add_row({column: 1.0, choice: most if v else -most}, upper=most if v else 0.0)

@@ -16,13 +16,16 @@ from sapp_ppb.planner.fronts import FrontTooLargeError
 from sapp_ppb.planner.infeasible import find_shortage
 from sapp_ppb.planner.least_memory import least_memory
 from sapp_ppb.planner.search import Search, State
+from sapp_ppb.planner.tidy import tidied
 from sapp_ppb.planner.warm_up import compile_kernels
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
-from sapp_ppb.targets import may_mix_selective_and_comm
+from sapp_ppb.targets import may_mix_selective_and_comm, mixed_cells
 
 # A makespan this close to its bound, as a share, is proven minimal.
 _PROVEN = 1e-6
+# Two makespans are the same within this share.
+_ROUNDING = 1e-12
 # Moves that a first start may take to fit before the least memory is computed.
 _MOVES_TO_FIT = 2000
 # Moves after which a first proof is tried where that is quick.
@@ -214,7 +217,7 @@ class _Run:
     def _take(self, search: Search, state: State) -> None:
         """Believe the simulator, not the search: time the plan anew and check its memory."""
         known = math.inf if self.best is None else self.best.makespan_ms
-        if state.score[2] == 0.0 and state.score[3] < known * (1 - 1e-12):
+        if state.score[2] == 0.0 and state.score[3] < known * (1 - _ROUNDING):
             plan = search.plan_of(state)
             if plan is not None:
                 self._consider(plan)
@@ -226,6 +229,8 @@ class _Run:
             self.watch(Progress(phase=phase, best_ms=best_ms, bound_ms=self.bound_ms, seconds=self.seconds))
 
     def _consider(self, plan: Plan) -> None:
+        if not self._may_mix and mixed_cells(plan):
+            return
         timeline = simulate(plan)
         if timeline.fits_memory and (self.best is None or timeline.makespan_ms < self.best.makespan_ms):
             self.best = timeline
@@ -243,6 +248,9 @@ class _Run:
         return max(0.0, self.budget.time_limit_s - self.seconds)
 
     def _feasible(self, best: Timeline, stopped_by: StoppedBy) -> Outcome:
+        tidy = simulate(tidied(best.plan))
+        if tidy.fits_memory and tidy.makespan_ms <= best.makespan_ms * (1 + _ROUNDING):
+            best = tidy
         bound = min(self.bound_ms, best.makespan_ms)
         proven = best.makespan_ms - bound <= _PROVEN * best.makespan_ms
         return Outcome(

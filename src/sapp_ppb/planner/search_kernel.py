@@ -25,6 +25,8 @@ _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(
 # Memory is compared within this share of the limit, as the simulator does, with room to spare.
 _SLACK = 1e-10
 _TYPES = 5
+# Excess that stands for a layer in a cell that bans its only type, in MB.
+_STUCK = 1e15
 
 
 @kernel
@@ -165,12 +167,16 @@ def repair(  # type: ignore[no-untyped-def]
     row_start, costs, weight, noise, random,
 ):  # fmt: skip
     """Make a touched stage fit again with as little recompute as greed finds; returns MB over."""
+    stuck = 0.0
     for cell in cells_of[stage]:
         for i in range(bound[cell], bound[cell + 1]):
             if afresh or not usable[i, rec[i]] or rec[i] == banned[cell]:
                 rec[i] = fastest(i, banned[cell], bwd, usable)
+                if rec[i] < 0:  # the layer's only type is banned here: no plan, however roomy
+                    rec[i] = fastest(i, -1, bwd, usable)
+                    stuck += _STUCK
         sum_cell(cell, bound, rec, fwd, bwd, act, par, fixed, costs)
-    over = squeeze(
+    over = stuck + squeeze(
         stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs,
         weight, noise, random,
     )  # fmt: skip
