@@ -13,6 +13,10 @@ from sapp_ppb.costs.checks import LARGEST_COUNT, shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.problem import Problem
 
+# What a plan file says of itself, for those who read it and those who write it.
+PLAN_FORMAT = "sapp-ppb-plan"
+PLAN_VERSION = 1
+
 Counts = NDArray[np.int64]
 _SHOWN_FAULTS = 20
 

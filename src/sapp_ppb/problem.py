@@ -8,12 +8,17 @@ from itertools import pairwise
 
 from sapp_ppb.costs import Model
 from sapp_ppb.errors import InputError
-from sapp_ppb.schedules import MicroBatchGroup, Schedule, ScheduleName, build_schedule, default_name
+from sapp_ppb.schedules import (
+    MicroBatchGroup,
+    Schedule,
+    ScheduleName,
+    build_schedule,
+    default_name,
+    ops_fault,
+)
 
 PerStage = float | tuple[float, ...]
 
-# More ops than this need gigabytes and minutes; a typo is likelier than a wish.
-_MOST_OPS = 4_000_000
 _LARGEST = 1e15
 _PER_STAGE = ("memory_limit_mb", "constant_memory_mb", "p2p_ms")
 
@@ -104,13 +109,10 @@ class Problem:
             )
             if isinstance(value, bool) or not isinstance(value, int) or value < least
         ]
-        ops = 2 * self.stages * self.interleave * self.micro_batches if not faults else 0
-        if ops > _MOST_OPS:
-            faults.append(
-                f"stages x interleave x micro-batches is too large: {ops:,} ops of {_MOST_OPS:,} at most; "
-                "plan with fewer micro-batches"
-            )
-        return faults
+        if faults:
+            return faults
+        too_many = ops_fault(self.stages, self.interleave, self.micro_batches)
+        return [too_many] if too_many else []
 
     def _quantity_faults(self) -> list[str]:
         whole = isinstance(self.stages, int) and self.stages >= 1

@@ -109,6 +109,11 @@ def test_flags_of_the_older_tool_are_refused_with_what_to_do(flag, words, before
     assert words in result.stderr
 
 
+def test_a_flag_of_the_older_tool_with_its_value_attached_is_refused_too(run):
+    result = run("plan", "model.json", "-O2")
+    assert result.stderr.startswith("error: -O is a flag of the older tool: ")
+
+
 def test_flags_without_a_verb_are_told_about_verbs(run):
     result = run("-s", "16", "-mb", "32")
     assert (result.exit_code, result.stdout) == (2, "")

@@ -1,6 +1,7 @@
 """``sapp-ppb plan``: exit codes, where what is printed, and one clear message for every fault."""
 
 import json
+import os
 
 import pytest
 
@@ -196,6 +197,36 @@ class TestRefusals:
             run("plan", model_file(), *SIZES, "-o", tmp_path)
         )
 
+    @pytest.mark.parametrize(
+        ("place", "said"),
+        [("file/out", "is no folder"), ("taken", "is a folder where plan.json should be")],
+    )
+    def test_of_an_output_that_can_not_be_written_comes_before_any_planning(
+        self, place, said, model_file, run, tmp_path, monkeypatch
+    ):
+        (tmp_path / "file").write_text("mine", encoding="utf-8")
+        (tmp_path / "taken" / "plan.json").mkdir(parents=True)
+        monkeypatch.setattr("sapp_ppb.planner.plan_pipeline", lambda *_, **__: pytest.fail("planned"))
+        assert said in one_message(run("plan", model_file(), *SIZES, "-o", tmp_path / place, "--force"))
+
+    def test_of_a_folder_without_permission_comes_before_any_planning(
+        self, model_file, run, tmp_path, monkeypatch
+    ):
+        # The tests may run as root, who may write everywhere.
+        monkeypatch.setattr("os.access", lambda _, mode, **__: not mode & os.W_OK)
+        monkeypatch.setattr("sapp_ppb.planner.plan_pipeline", lambda *_, **__: pytest.fail("planned"))
+        message = one_message(run("plan", model_file(), *SIZES, "-o", tmp_path / "new" / "out"))
+        assert message == f"error: {tmp_path}: the folder may not be written to; give another --output\n"
+
+    def test_of_a_path_never_steers_the_terminal(self, run):
+        assert one_message(run("plan", "a\x1b[31m.json", *SIZES)).startswith(r"error: a\x1b[31m.json: ")
+
+    def test_of_a_plan_file_in_the_place_of_the_model(self, model_file, run, tmp_path):
+        run("plan", model_file(), *QUICK, "-o", tmp_path)
+        message = one_message(run("plan", tmp_path / "plan.json", *SIZES))
+        assert "is a plan file, not a model file" in message
+        assert "note: " not in message
+
     def test_of_a_file_where_the_folder_should_be(self, model_file, run, tmp_path):
         (tmp_path / "out").write_text("mine", encoding="utf-8")
         message = one_message(run("plan", model_file(), *SIZES, "-o", tmp_path / "out"))
@@ -207,6 +238,25 @@ def test_force_replaces_the_plan_file(model_file, run, tmp_path):
     result = run("plan", model_file(), *QUICK, "-o", tmp_path, "--force")
     assert (result.exit_code, result.stderr) == (0, f"wrote {tmp_path / 'plan.json'}\n")
     assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["version"] == 1
+
+
+def test_a_plan_that_can_not_be_printed_is_written_all_the_same(model_file, run, monkeypatch, tmp_path):
+    def full(_):
+        raise InputError("stdout", ["the result can not be written (No space left on device)"])
+
+    monkeypatch.setattr("sapp_ppb.cli.plan.write_document", full)
+    assert run("plan", model_file(), *QUICK, "-o", tmp_path, "--json").exit_code == 2
+    assert (tmp_path / "plan.json").exists()
+
+
+def test_a_plan_that_can_not_be_written_is_printed_all_the_same(model_file, run, monkeypatch, tmp_path):
+    def full(*_):
+        raise InputError("plan.json", ["can not be written (No space left on device)"])
+
+    monkeypatch.setattr("sapp_ppb.writers.write_plan", full)
+    result = run("plan", model_file(), *QUICK, "-o", tmp_path, "--json")
+    assert (result.exit_code, json.loads(result.stdout)["version"]) == (2, 1)
+    assert "No space left" in result.stderr
 
 
 def test_notes_of_the_model_file_go_to_stderr(model_file, run):

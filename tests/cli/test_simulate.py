@@ -66,9 +66,25 @@ def test_a_bound_of_other_costs_is_left_out(model_file, plan_file, run):
     assert result.stderr.startswith(f"note: {path}: says ")
 
 
+def test_a_bound_of_another_memory_is_left_out(model_file, plan_file, run):
+    # With layers that hold less, plans fit that are faster than the old bound: the time alone does not tell.
+    path = plan_file()
+    result = run("simulate", model_file(memory_parameter=90), path, "--json")
+    assert json.loads(result.stdout)["outcome"]["lower_bound_ms"] is None
+    assert "MB on stage 0, the simulator" in result.stderr
+
+
+def test_a_bound_above_its_own_plan_is_left_out(model_file, plan_file, run):
+    path = plan_file(lambda document: document["outcome"].update(lower_bound_ms=9e9))
+    result = run("simulate", model_file(), path)
+    assert "lower bound" not in result.stdout
+    assert "which its plan beats" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        (lambda d: d["problem"].update(target="megatron"), "problem.target must be one of mindformers"),
         (lambda d: d.update(version=2), "update sapp-ppb"),
         (lambda d: d["counts"]["Dec"].update(none=[[100, 1]]), "Dec must have 10 layers in all"),
     ],

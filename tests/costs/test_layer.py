@@ -196,7 +196,7 @@ def test_a_count_is_an_integer_from_one_to_a_million(count):
         Layer(name="a", kind=BODY, count=count, forward_ms=1, backward_ms=FIVE)
 
 
-@pytest.mark.parametrize("name", ["", "  ", None, 3, "a\nb", "a\x1b[31m", "a\ud800", "a\u2028b"])
+@pytest.mark.parametrize("name", ["", "  ", None, 3, "a\nb", "a\x1b[31m", "a\ud800", "a\u2028b", "a\u202eb"])
 def test_a_name_is_text_that_prints_on_one_line(name):
     with pytest.raises(InputError, match="name must be text"):
         Layer(name=name, kind=BODY, forward_ms=1, backward_ms=FIVE)

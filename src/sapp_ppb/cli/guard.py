@@ -28,7 +28,7 @@ def verb(command: Callable[P, int]) -> Callable[P, None]:
         except PpbError as error:
             code = _failed(str(error), BAD_INPUT)
         except KeyboardInterrupt:
-            code = _failed("interrupted before any plan was found", NO_PLAN_IN_TIME)
+            code = _failed("interrupted", NO_PLAN_IN_TIME)
         raise typer.Exit(code)
 
     return kept
@@ -40,10 +40,12 @@ def _failed(message: str, code: int) -> int:
 
 
 def say(message: str) -> None:
-    """Print one message to stderr, in an encoding that it can take."""
+    """Print one message to stderr, in an encoding that it can take, with nothing that steers a terminal."""
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    # A path may hold any character, an escape sequence included.
+    shown = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in message)
     try:
-        print(message.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr)
+        print(shown.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr)
     except OSError:
         return  # nobody listens; the exit code still tells
 

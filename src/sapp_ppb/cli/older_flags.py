@@ -30,7 +30,7 @@ class Verbs(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse flags of the older tool before anything else is looked at."""
         for argument in args[: args.index("--")] if "--" in args else args:
-            flag = argument.split("=")[0]
+            flag = argument.split("=")[0].rstrip("0123456789")  # -O2 is -O 2
             if flag in _NEW_NAMES:
                 self._refuse(f"{flag} is a flag of the older tool: {_NEW_NAMES[flag]}")
         if args and args[0].startswith("-") and args[0] not in _OF_THE_GROUP:

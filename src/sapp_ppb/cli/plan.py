@@ -1,5 +1,6 @@
 """``sapp-ppb plan``: the fastest plan within the memory limit, and how good it is."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -96,37 +97,49 @@ def plan(
         target=target,
     )
     outcome = _planned(problem, time_limit, share("--gap", gap), seed)
-    if json_:
-        write_document(plan_to_json(outcome))
-    else:
-        write_result(_text(outcome))
-    if path is not None:
-        write_plan(outcome, path, force)
-        say(f"wrote {path}")
+    try:
+        if path is not None:
+            write_plan(outcome, path, force)
+            say(f"wrote {path}")
+    finally:  # a full disk does not take the plan from the screen, nor a full pipe from the disk
+        if json_:
+            write_document(plan_to_json(outcome))
+        else:
+            write_result(_text(outcome))
     return _exit_code(outcome)
 
 
 def _free(path: Path, *, force: bool) -> Path:
-    """Refuse a file that exists before any time is spent on its content."""
+    """Refuse a file that exists or can not be written before any time is spent on its content."""
     from sapp_ppb.errors import InputError
 
+    if path.is_dir():
+        raise InputError(str(path), ["is a folder where plan.json should be; give another --output"])
     if path.exists() and not force:
         raise InputError(str(path), ["the file exists; give --force to replace it"])
-    if path.parent.exists() and not path.parent.is_dir():
-        raise InputError(str(path.parent), ["is no folder; give --output a folder"])
+    # Folders that are missing are made, in the nearest one that is there.
+    there = next((folder for folder in path.parents if folder.exists()), path.parent)
+    if not there.is_dir():
+        raise InputError(str(there), ["is no folder; give --output a folder"])
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(str(there), ["the folder may not be written to; give another --output"])
     return path
 
 
 def _planned(problem: "Problem", time_limit: float, gap: float, seed: int) -> "Outcome":
     """Plan, and show the progress."""
+    from sapp_ppb.errors import NoPlanFoundError
     from sapp_ppb.planner import needs_compiling, plan_pipeline
     from sapp_ppb.targets import may_mix_selective_and_comm
 
     may_mix_selective_and_comm(problem.target)  # refuses an unknown one before anything is compiled
     if needs_compiling():
         say("compiling the search, about 20 s; later runs do without")
-    with ProgressLine() as line:
-        return plan_pipeline(problem, time_limit_s=time_limit, gap=gap, seed=seed, watch=line)
+    try:
+        with ProgressLine() as line:
+            return plan_pipeline(problem, time_limit_s=time_limit, gap=gap, seed=seed, watch=line)
+    except KeyboardInterrupt:
+        raise NoPlanFoundError("interrupted before any plan was found") from None
 
 
 def _text(outcome: "Outcome") -> str:

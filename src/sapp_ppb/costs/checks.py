@@ -7,6 +7,8 @@ from numbers import Integral, Real
 LARGEST_NUMBER = 1e15  # ms or MB: 30,000 years, a billion TB; more is a slip of the unit
 LARGEST_COUNT = 10**6  # layers
 _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control, lone surrogate, line and paragraph separator
+# Bidirectional classes of the characters that make text read backwards.
+_TURNING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 
 def number_fault(field: str, value: object, *, above_zero: bool = False) -> str | None:
@@ -58,7 +60,10 @@ def text_fault(field: str, value: object) -> str | None:
     """
     if not isinstance(value, str) or not value.strip():
         return f"{field} must be text that is not empty (got {shown(value)})"
-    if any(unicodedata.category(character) in _UNPRINTABLE for character in value):
+    if any(
+        unicodedata.category(character) in _UNPRINTABLE or unicodedata.bidirectional(character) in _TURNING
+        for character in value
+    ):
         return f"{field} must be text without control characters (got {shown(value)})"
     return None
 

@@ -56,6 +56,10 @@ class Separator:
         self._graph = (graph.stage, graph.price, graph.before, graph.giver, hop_times(problem, graph))
         self._known: set[bytes] = set()
 
+    def forget(self) -> None:
+        """Find every path again, also those that were found before."""
+        self._known.clear()
+
     def paths(self, forward_ms: Floats, backward_ms: Floats, windows: int, above_ms: float) -> list[PathCut]:
         """
         Long paths at given cell times, longest first.

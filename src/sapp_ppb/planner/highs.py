@@ -1,7 +1,6 @@
 """The only file that knows the solver: linear and integer programs through HiGHS."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from sapp_ppb.errors import SolverError
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -26,11 +26,14 @@ class Solution:
         Value of the point, infinite without one.
     bound
         No point is below this; infinite when there is proven to be none.
+    row_duals
+        What one unit more on a row's side costs; empty after an integer program.
     """
 
     values: Floats | None
     objective: float
     bound: float
+    row_duals: Floats
 
 
 class LinearProgram:
@@ -65,27 +68,54 @@ class LinearProgram:
         self._columns = 0
         self._has_integers = False
 
-    def add_column(self, cost: float, lower: float, upper: float, *, integer: bool = False) -> int:
-        """Add a variable; its number."""
-        self._model.addCol(
-            cost, self._limit(lower), self._limit(upper), 0, np.empty(0, np.int32), np.empty(0)
-        )
+    def add_column(
+        self,
+        cost: float,
+        lower: float,
+        upper: float,
+        *,
+        integer: bool = False,
+        terms: dict[int, float] | None = None,
+    ) -> int:
+        """Add a variable with its coefficients in rows that exist; its number."""
+        rows, values = _sparse(terms or {})
+        self._model.addCol(cost, self._limit(lower), self._limit(upper), len(rows), rows, values)
         if integer:
             self._model.changeColIntegrality(self._columns, self._highspy.HighsVarType.kInteger)
             self._has_integers = True
         self._columns += 1
         return self._columns - 1
 
-    def add_row(self, terms: dict[int, float], lower: float = -math.inf, upper: float = math.inf) -> None:
-        """Add lower <= sum of terms <= upper; terms are coefficients by column."""
-        columns = np.fromiter(terms, np.int32, len(terms))
-        values = np.fromiter(terms.values(), np.float64, len(terms))
+    def add_row(self, terms: dict[int, float], lower: float = -math.inf, upper: float = math.inf) -> int:
+        """Add lower <= sum of terms <= upper, terms being coefficients by column; its number."""
+        columns, values = _sparse(terms)
         self._model.addRow(self._limit(lower), self._limit(upper), len(terms), columns, values)
+        return int(self._model.getNumRow()) - 1
 
-    def add_rows(self, rows: Sequence[dict[int, float]], lower: float) -> None:
-        """Add many rows with one lower side."""
-        for terms in rows:
-            self.add_row(terms, lower=lower)
+    @property
+    def rows(self) -> int:
+        """Rows there are."""
+        return int(self._model.getNumRow())
+
+    def set_bounds(self, columns: Ints, lower: Floats, upper: Floats) -> None:
+        """Change the bounds of many columns."""
+        if len(columns):
+            limit = np.clip(upper, None, self._infinity)
+            self._model.changeColsBounds(len(columns), columns.astype(np.int32), lower, limit)
+
+    def drop_slack_rows(self, first: int) -> int:
+        """Delete the rows from ``first`` on that did not bind in the last solve; how many went."""
+        basic = self._highspy.HighsBasisStatus.kBasic
+        status = self._model.getBasis().row_status
+        slack = [row for row in range(first, len(status)) if status[row] == basic]
+        if slack:
+            self._model.deleteRows(len(slack), np.array(slack, np.int32))
+        return len(slack)
+
+    @property
+    def iterations(self) -> int:
+        """Simplex iterations of the last solve."""
+        return int(max(self._model.getInfo().simplex_iteration_count, 0))
 
     def _limit(self, value: float) -> float:
         return value if math.isfinite(value) else math.copysign(self._infinity, value)
@@ -109,7 +139,7 @@ class LinearProgram:
         self._model.setOptionValue("time_limit", self._limit(self._model.getRunTime() + time_limit_s))
         status, kinds = self._run(), self._highspy.HighsModelStatus
         if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
-            return Solution(values=None, objective=math.inf, bound=math.inf)
+            return Solution(values=None, objective=math.inf, bound=math.inf, row_duals=np.empty(0))
         if status not in (kinds.kOptimal, kinds.kTimeLimit, kinds.kIterationLimit):
             raise SolverError(f"HiGHS stopped: {self._model.modelStatusToString(status)}")
         return self._read(finished=status == kinds.kOptimal, relaxed=relaxed)
@@ -122,7 +152,7 @@ class LinearProgram:
             # Another user of HiGHS in this process started its threads with another number.
             self._highspy.Highs.resetGlobalScheduler(True)
             self._model.run()
-        if self._model.getModelStatus() == kinds.kSolveError:
+        if self._model.getModelStatus() in (kinds.kSolveError, kinds.kUnknown):
             self._model.setOptionValue("presolve", "off")
             self._model.clearSolver()
             self._model.run()
@@ -138,5 +168,15 @@ class LinearProgram:
             bound = float(information.mip_dual_bound)
         elif finished:
             bound = objective
-        values = np.array(self._model.getSolution().col_value) if feasible else None
-        return Solution(values=values, objective=objective, bound=bound)
+        solution = self._model.getSolution()
+        return Solution(
+            values=np.array(solution.col_value) if feasible else None,
+            objective=objective,
+            bound=bound,
+            row_duals=np.array(solution.row_dual),
+        )
+
+
+def _sparse(terms: dict[int, float]) -> tuple[NDArray[np.int32], Floats]:
+    places = np.fromiter(terms, np.int32, len(terms))
+    return places, np.fromiter(terms.values(), np.float64, len(terms))

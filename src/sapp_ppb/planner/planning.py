@@ -15,11 +15,15 @@ from sapp_ppb.planner.exact_chain import ExactChain
 from sapp_ppb.planner.fronts import FrontTooLargeError
 from sapp_ppb.planner.infeasible import find_shortage
 from sapp_ppb.planner.least_memory import least_memory
+from sapp_ppb.planner.pattern_program import PatternProgram
+from sapp_ppb.planner.patterns import TooManyPatternsError, list_patterns
 from sapp_ppb.planner.search import Search, State
 from sapp_ppb.planner.tidy import tidied
+from sapp_ppb.planner.tree import Tree
 from sapp_ppb.planner.warm_up import compile_kernels
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
+from sapp_ppb.simulator.price import price
 from sapp_ppb.targets import may_mix_selective_and_comm, mixed_cells
 
 # A makespan this close to its bound, as a share, is proven minimal.
@@ -170,7 +174,8 @@ class _Run:
             stop = self._anneal(search, quick, known) or self._prove_chain()
             if stop:
                 return stop
-        return self._anneal(search, self.budget.moves, known) or self._prove_chain() or StoppedBy.BUDGET
+        stop = self._anneal(search, self.budget.moves, known)
+        return stop or self._prove_chain() or self._branch() or StoppedBy.BUDGET
 
     def _anneal(self, search: Search, moves: int, known: Plan | None) -> StoppedBy | None:
         for state in search.run(moves, known):
@@ -198,6 +203,29 @@ class _Run:
         self.bound_ms = max(self.bound_ms, answer.bound_ms)
         if answer.plan is not None:
             self._consider(answer.plan)
+        return self._reason_to_stop()
+
+    def _branch(self) -> StoppedBy | None:
+        """Raise the bound, and meet better plans, by branch and bound over patterns."""
+        if self.problem.interleave == 1 or self.best is None:
+            return None
+        self._report("proof")
+        cutoff, costs = self.best.makespan_ms, price(self.best.plan)
+        try:
+            patterns = list_patterns(self.problem, cutoff, may_mix=self._may_mix)
+            program = PatternProgram(self.problem, patterns, cutoff)
+            tree = Tree(program, cutoff, (costs.forward_ms, costs.backward_ms))
+            for progress in tree.run(self.budget.work, self.started + self.budget.time_limit_s):
+                self.bound_ms = max(self.bound_ms, progress.bound_ms)
+                if progress.plan is not None:
+                    self._consider(progress.plan)
+                self._report("proof")
+                if reason := self._reason_to_stop():
+                    return reason
+        except TooManyPatternsError:
+            return None
+        except SolverError as error:
+            warnings.warn(f"no proof: {error}", PlannerNote, stacklevel=2)
         return self._reason_to_stop()
 
     @property

@@ -22,7 +22,7 @@ from sapp_ppb.simulator.timeline import hop_times
 Array = NDArray[np.float64]
 
 # A start takes this many moves to settle; more budget buys more starts, in these limits.
-_MOVES_A_START = 15_000
+_MOVES_A_START = 12_000
 _FEWEST_STARTS, _MOST_STARTS = 6, 64
 _REFINED = 3
 # How far starts are thrown from equal cells, in cells; one regime of splits is seldom all.
@@ -32,6 +32,10 @@ _ROUNDS = 8
 _POOL = 64
 # Temperatures as shares of the makespan.
 _HOT, _COLD = 5e-3, 5e-5
+# Every other start is hotter by this factor, the refined ones colder.
+_HOTTER, _COLDER = 4.0, 1 / 3
+# What unevenness weighs against the makespan, in temperatures.
+_GUIDANCE = 50.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -210,9 +214,9 @@ class Search:
     def _round(self, state: State, moves: int, hot: float, cold: float) -> None:
         tables = self.tables
         anneal(
-            moves, hot, cold, state.bound, state.rec, state.banned, state.costs, *state.best, state.score,
-            self._random, self.may_mix, *tables.layers(), *tables.memory(), tables.least, tables.stage_of,
-            tables.cells_of, *self._graph, *self._pool,
+            moves, hot, cold, _GUIDANCE, state.bound, state.rec, state.banned, state.costs, *state.best,
+            state.score, self._random, self.may_mix, *tables.layers(), *tables.memory(), tables.least,
+            tables.stage_of, tables.cells_of, *self._graph, *self._pool,
         )  # fmt: skip
 
     def plan_of(self, state: State) -> Plan | None:
@@ -249,11 +253,12 @@ class Search:
             spread = _SPREADS[start % len(_SPREADS)]
             state = self.resume(known) if known else self.start(spread)
             states.append(state)
-            yield from self.anneal(state, moves // (2 * number))
+            hot = _HOT * (_HOTTER if start % 2 else 1.0)
+            yield from self.anneal(state, moves // (2 * number), hot=hot)
         states.sort(key=_rank)
         for state in states[:_REFINED]:
             again = self._refreshed(state.from_best())
-            yield from self.anneal(again, moves // (2 * _REFINED), hot=_HOT / 3)
+            yield from self.anneal(again, moves // (2 * _REFINED), hot=_HOT * _COLDER)
 
     def _refreshed(self, state: State) -> State:
         fresh = self._state(state.bound, state.rec, state.banned)

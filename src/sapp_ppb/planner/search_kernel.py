@@ -332,9 +332,28 @@ def keep_path(graph_columns, hop_ms, durations, free_at, ends, uses, paths, path
 
 
 @kernel
+def load_spread(costs, cells_of):  # type: ignore[no-untyped-def]
+    """
+    How uneven the stages' loads are: their 8-norm over their mean.
+
+    Unlike the makespan it falls with every stage that gets closer to the others, not
+    with the worst alone, and so leads over plateaus.
+    """
+    stages = len(cells_of)
+    total, powers = 0.0, 0.0
+    for s in range(stages):
+        load = 0.0
+        for cell in cells_of[s]:
+            load += costs[0, cell] + costs[1, cell]
+        total += load
+        powers += load**8
+    return (powers / stages) ** 0.125 / (total / stages)
+
+
+@kernel
 def anneal(  # type: ignore[no-untyped-def]
-    moves, hot, cold, bound, rec, banned, costs, best_bound, best_rec, best_banned, score, random, may_mix,
-    fwd, bwd, act, par, usable, kind, fixed, held, limit, live, row_start, least, stage_of, cells_of,
+    moves, hot, cold, guidance, bound, rec, banned, costs, best_bound, best_rec, best_banned, score, random,
+    may_mix, fwd, bwd, act, par, usable, kind, fixed, held, limit, live, row_start, least, stage_of, cells_of,
     g_stage, g_price, g_before, g_giver, hop_ms, paths, path_hops, pool, order,
 ):  # fmt: skip
     """
@@ -354,6 +373,7 @@ def anneal(  # type: ignore[no-untyped-def]
     for s in range(stages):
         over[s] = max(0.0, most_over(s, cells_of, held, limit, live, row_start, costs)[1] - _SLACK * limit[s])
     new_over = over.copy()
+    spread = load_spread(costs, cells_of)
     simulated = 0
     for move in range(moves):
         temperature = hot * (cold / hot) ** (move / moves)
@@ -378,9 +398,11 @@ def anneal(  # type: ignore[no-untyped-def]
         excess = new_over.sum()
         if excess > score[0]:
             continue
-        threshold = math.inf
+        threshold, guide = math.inf, temperature * guidance * load_spread(new_costs, cells_of)
         if score[0] == 0.0:
             threshold = score[1] - temperature * math.log(1.0 - uniform(random))
+            # The guide counts in comparisons only; it fades as the temperature falls.
+            threshold += temperature * guidance * spread - guide
             if pool_exceeds(new_costs, paths, path_hops, pool[0], order, threshold):
                 continue
         makespan = math.inf
@@ -397,6 +419,7 @@ def anneal(  # type: ignore[no-untyped-def]
         bound[:], rec[:], banned[:] = new_bound, new_rec, new_banned
         costs[:, :] = new_costs
         over[:] = new_over
+        spread = load_spread(costs, cells_of)
         score[0], score[1] = excess, makespan
         if excess < score[2] or (excess == score[2] and makespan < score[3]):
             best_bound[:], best_rec[:], best_banned[:] = bound, rec, banned

@@ -17,6 +17,7 @@ from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
 from sapp_ppb.costs.model import Model, body_faults, name_faults
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.errors import FileNote, InputError
+from sapp_ppb.plan import PLAN_FORMAT
 from sapp_ppb.readers.json_file import read_document
 from sapp_ppb.readers.model_entry import LAYER_KEYS, TOP_KEYS, LayerEntry, TopLevel, faults_in_our_words
 from sapp_ppb.readers.model_notes import entry_notes, partition_notes, unknown_key_notes
@@ -58,6 +59,10 @@ def read_model(path: str | PathLike[str]) -> Model:
     raw = document.value
     if not isinstance(raw, dict):
         raise InputError(str(path), [f"must hold a JSON object (got {shown(raw)})", *document.faults])
+    if raw.get("format") == PLAN_FORMAT:
+        raise InputError(
+            str(path), ["is a plan file, not a model file; the model comes first, then the plan"]
+        )
     found = _Findings(faults=list(document.faults))
     top = _top_level(raw, found)
     layers = _layers(raw, found)

@@ -8,6 +8,7 @@ from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.plan import Status, StoppedBy
 from sapp_ppb.readers.model_notes import unknown_key_notes
 from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.targets import TARGETS
 
 # One sentence for a value that may not stand at a place, None for one that may.
 Check = Callable[[str, object], str | None]
@@ -88,7 +89,7 @@ PROBLEM_KEYS: Mapping[str, Check] = {
     "p2p_ms": _per_stage,
     "min_layers_per_cell": _whole,
     "micro_batch_group": _or(_group),
-    "target": _or(text_fault),
+    "target": _or(partial(_word, words=TARGETS)),
 }
 OUTCOME_KEYS: Mapping[str, Check] = {
     "status": partial(_word, words=tuple(status.value for status in Status)),

@@ -15,7 +15,16 @@ from typing import Any
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.model import Model
 from sapp_ppb.errors import FileNote, InputError, PpbError
-from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy, plan_from_matrices
+from sapp_ppb.plan import (
+    PLAN_FORMAT,
+    PLAN_VERSION,
+    Bubble,
+    Outcome,
+    Shortage,
+    Status,
+    StoppedBy,
+    plan_from_matrices,
+)
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers.json_file import read_document
 from sapp_ppb.readers.plan_entry import (
@@ -32,9 +41,6 @@ from sapp_ppb.readers.plan_entry import (
     key_notes,
 )
 from sapp_ppb.schedules import ScheduleName
-
-FORMAT = "sapp-ppb-plan"
-VERSION = 1
 
 
 @dataclass
@@ -95,17 +101,19 @@ def _refuse_other_files(where: str, raw: object) -> dict[str, Any]:
     """Give the document back, unless it is no plan file or one that only a later release can read."""
     if not isinstance(raw, dict):
         raise InputError(where, [f"must hold a JSON object (got {shown(raw)})"])
-    if raw.get("format") != FORMAT:
-        fault = f"is no plan file: format must be {FORMAT!r} (got {shown(raw.get('format'))})"
+    if raw.get("format") != PLAN_FORMAT:
+        fault = f"is no plan file: format must be {PLAN_FORMAT!r} (got {shown(raw.get('format'))})"
         if "layers_description" in raw:
             fault = "is a model file, not a plan file; the model comes first, then the plan"
         raise InputError(where, [fault])
     version = raw.get("version")
-    if isinstance(version, int) and version > VERSION:
-        fault = f"has version {shown(version)}, newer than {VERSION}, the newest known here; update sapp-ppb"
+    if isinstance(version, int) and version > PLAN_VERSION:
+        fault = (
+            f"has version {shown(version)}, newer than {PLAN_VERSION}, the newest known here; update sapp-ppb"
+        )
         raise InputError(where, [fault])
-    if version != VERSION or isinstance(version, bool):
-        raise InputError(where, [f"version must be {VERSION} (got {shown(version)})"])
+    if version != PLAN_VERSION or isinstance(version, bool):
+        raise InputError(where, [f"version must be {PLAN_VERSION} (got {shown(version)})"])
     return raw
 
 

@@ -12,7 +12,7 @@ from sapp_ppb.schedules.interleaved_less_memory import interleaved_less_memory
 from sapp_ppb.schedules.one_f_one_b import one_f_one_b
 from sapp_ppb.schedules.op import Op, OpKind, Placement, Schedule
 from sapp_ppb.schedules.parse import parse_csv
-from sapp_ppb.schedules.registry import ScheduleName, build_schedule, default_name
+from sapp_ppb.schedules.registry import ScheduleName, build_schedule, default_name, ops_fault
 
 __all__ = [
     "MicroBatchGroup",
@@ -28,5 +28,6 @@ __all__ = [
     "interleaved",
     "interleaved_less_memory",
     "one_f_one_b",
+    "ops_fault",
     "parse_csv",
 ]

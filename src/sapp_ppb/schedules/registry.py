@@ -41,6 +41,29 @@ _SCHEDULES = {
 }
 
 
+# More ops than this need gigabytes and minutes; a typo is likelier than a wish.
+_MOST_OPS = 4_000_000
+
+
+def ops_fault(stages: int, chunks: int, micro_batches: int) -> str | None:
+    """
+    Fault of sizes that give more ops than anyone plans for.
+
+    Examples
+    --------
+    >>> ops_fault(16, 2, 32)  # 2 x 16 x 2 x 32 = 2,048 ops
+    >>> ops_fault(4, 1, 10**6)[:75]  # 2 x 4 x 10^6
+    'stages x interleave x micro-batches is too large: 8,000,000 ops of 4,000,00'
+    """
+    ops = 2 * stages * chunks * micro_batches
+    if ops <= _MOST_OPS:
+        return None
+    return (
+        f"stages x interleave x micro-batches is too large: {ops:,} ops of {_MOST_OPS:,} at most; "
+        "plan with fewer micro-batches"
+    )
+
+
 def build_schedule(
     name: str, stages: int, chunks: int, micro_batches: int, group: MicroBatchGroup = None
 ) -> Schedule:
@@ -65,7 +88,8 @@ def build_schedule(
     Raises
     ------
     ScheduleError
-        If the name is unknown, or the schedule does not exist for these sizes.
+        If the name is unknown, the schedule does not exist for these sizes, or they
+        give more than 4 million ops.
 
     Examples
     --------
@@ -76,6 +100,9 @@ def build_schedule(
     known = _known(name)
     check_sizes(known, stages=stages, chunks=chunks, micro_batches=micro_batches)
     entry = _SCHEDULES[known]
+    fault = ops_fault(int(stages), int(chunks), int(micro_batches))
+    if fault:
+        raise ScheduleError(f"{known}: {fault}")
     if chunks > 1 and not entry.takes_chunks:
         raise ScheduleError(f"{known}: chunks must be 1 (got {chunks}); use {ScheduleName.INTERLEAVED}")
     if group is not None and not entry.takes_group:

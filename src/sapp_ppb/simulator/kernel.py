@@ -114,15 +114,18 @@ def _cache_of(function: FunctionType) -> Any:
     """
     Numba's cache for a function, in our folder and without its exceptions.
 
-    None when no folder can be written: the kernel is then compiled in every run.
+    None when no folder can be written, or numba's cache is not as we know it: the
+    kernel is then compiled in every run.
     """
     from numba.core import caching
 
     folder = _writable_folder()
-    if folder is None:
+    # numba 0.62 took the underscore from the name.
+    in_tree: Any = getattr(caching, "InTreeCacheLocator", getattr(caching, "_InTreeCacheLocator", None))
+    if folder is None or in_tree is None:
         return None
 
-    class Locator(caching.InTreeCacheLocator):  # type: ignore[misc, unused-ignore]
+    class Locator(in_tree):  # type: ignore[misc, unused-ignore]
         def get_cache_path(self) -> str:
             return str(folder)
 

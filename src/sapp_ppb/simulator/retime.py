@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from math import isclose
 
 from sapp_ppb.errors import FileNote, InputError
 from sapp_ppb.plan import Outcome, Status
@@ -14,8 +15,9 @@ def retime(outcome: Outcome, where: str) -> tuple[Timeline, Outcome]:
     """
     Time the plan of an outcome that was read from a file.
 
-    The file's bound is kept only when its makespan is met: otherwise the costs have
-    changed since, and the bound says nothing of them.
+    The file's bound is kept only when its makespan and peaks are met and it is not
+    above the makespan: otherwise the model has changed since, or the file, and the
+    bound says nothing of it.
 
     Raises
     ------
@@ -27,19 +29,31 @@ def retime(outcome: Outcome, where: str) -> tuple[Timeline, Outcome]:
             where, ["holds no plan to time, because none fits; plan with a higher --memory-limit"]
         )
     timeline = simulate(outcome.plan)
-    met = abs(timeline.makespan_ms - outcome.makespan_ms) <= _SAME * timeline.makespan_ms
-    if not met:
-        warnings.warn(
-            f"{where}: says {outcome.makespan_ms:,.1f} ms, the simulator {timeline.makespan_ms:,.1f} ms; "
-            "the model is another, so the file's bound is left out",
-            FileNote,
-            stacklevel=2,
-        )
+    odd = _what_is_odd(outcome, timeline)
+    if odd:
+        warnings.warn(f"{where}: {odd}, so the file's bound is left out", FileNote, stacklevel=2)
     return timeline, replace(
         outcome,
         status=Status.FEASIBLE,
         makespan_ms=timeline.makespan_ms,
-        lower_bound_ms=outcome.lower_bound_ms if met else None,
+        lower_bound_ms=None if odd else outcome.lower_bound_ms,
         peak_memory_mb=timeline.peak_memory_mb,
         bubble=timeline.bubble,
     )
+
+
+def _what_is_odd(outcome: Outcome, timeline: Timeline) -> str | None:
+    """Say why the file's bound does not hold for the model; None when nothing speaks against it."""
+    said, found = outcome.makespan_ms or 0.0, timeline.makespan_ms
+    if not isclose(said, found, rel_tol=_SAME):
+        return f"says {said:,.1f} ms, the simulator {found:,.1f} ms; the model is another"
+    pairs = zip(outcome.peak_memory_mb, timeline.peak_memory_mb, strict=False)
+    for stage, (said, found) in enumerate(pairs):
+        if not isclose(said, found, rel_tol=_SAME, abs_tol=_SAME):
+            return (
+                f"says {said:,.1f} MB on stage {stage}, the simulator {found:,.1f} MB; the model is another"
+            )
+    bound = outcome.lower_bound_ms
+    if bound is not None and bound > timeline.makespan_ms * (1 + _SAME):
+        return f"says a lower bound of {bound:,.1f} ms, which its plan beats"
+    return None

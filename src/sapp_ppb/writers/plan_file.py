@@ -5,12 +5,9 @@ from collections.abc import Mapping
 from os import PathLike
 
 from sapp_ppb.costs import Recompute
-from sapp_ppb.plan import Bubble, Outcome, Plan, Shortage
+from sapp_ppb.plan import PLAN_FORMAT, PLAN_VERSION, Bubble, Outcome, Plan, Shortage
 from sapp_ppb.problem import PerStage, Problem
 from sapp_ppb.writers.json_file import write_text_atomic
-
-FORMAT = "sapp-ppb-plan"
-VERSION = 1
 
 
 def write_plan(outcome: Outcome, path: str | PathLike[str], force: bool = False) -> None:
@@ -42,8 +39,8 @@ def plan_to_json(outcome: Outcome) -> str:
     type without layers is left out, and so are the counts when nothing fits.
     """
     document: dict[str, object] = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": PLAN_FORMAT,
+        "version": PLAN_VERSION,
         "model": outcome.problem.model.name,
         "problem": _problem(outcome.problem),
     }

@@ -1,0 +1,253 @@
+"""
+Patterns: everything that one stage can hold, chunk by chunk, and still fit.
+
+A pattern of a stage says for each of its chunks how many layers of which BODY
+entries it holds, and how they are recomputed.  Of patterns with the same layers
+only those are listed that no other beats in the backward time of every chunk,
+since no path gets longer when a backward gets shorter.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapp_ppb.costs import Recompute
+from sapp_ppb.planner.fronts import Fronts, FrontTooLargeError, Run, run_between
+from sapp_ppb.problem import Problem
+from sapp_ppb.simulator.memory import live_rows
+from sapp_ppb.simulator.price import LayerTables, layer_tables
+from sapp_ppb.simulator.timeline import batched_makespans
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# Combinations of chunks that are looked at for one stage, and patterns kept in all.
+_MOST_COMBINATIONS = 2_000_000
+_MOST_PATTERNS = 40_000
+# What is slower than the cutoff by rounding alone is kept.
+_ROUNDING = 1e-9
+_BATCH = 2000
+
+
+class TooManyPatternsError(Exception):
+    """A stage has too many patterns to be listed; the caller goes on without."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StagePatterns:
+    """
+    Patterns of one stage.
+
+    Attributes
+    ----------
+    cells
+        Cells of the stage, by chunk; shape (V,).
+    layers
+        Layers of each entry in each chunk; shape (patterns, V, entries).
+    forward_ms, backward_ms
+        Times of each chunk's cell, HEAD and TAIL included; shape (patterns, V).
+    choices
+        For each chunk the option, as its fronts, run and point; shape (V, options).
+    options
+        Which option of each chunk a pattern takes; shape (patterns, V).
+    """
+
+    cells: Ints
+    layers: Ints
+    forward_ms: Floats
+    backward_ms: Floats
+    choices: list[list[tuple[Fronts, Run, int]]]
+    options: Ints
+
+    def kept(self, mask: NDArray[np.bool_]) -> "StagePatterns":
+        """Patterns of a mask."""
+        return StagePatterns(
+            cells=self.cells,
+            layers=self.layers[mask],
+            forward_ms=self.forward_ms[mask],
+            backward_ms=self.backward_ms[mask],
+            choices=self.choices,
+            options=self.options[mask],
+        )
+
+    def counts(self, pattern: int, entries: int) -> Ints:
+        """Layers of each entry, type and chunk; shape (entries, 5, V)."""
+        per_chunk = []
+        for chunk, option in enumerate(self.options[pattern]):
+            fronts, run, point = self.choices[chunk][option]
+            per_chunk.append(fronts.counts(run, point, entries))
+        return np.stack(per_chunk, axis=2)
+
+
+def list_patterns(problem: Problem, cutoff_ms: float, *, may_mix: bool) -> list[StagePatterns]:
+    """
+    List the patterns of every stage that can be in a plan as fast as a cutoff.
+
+    Raises
+    ------
+    TooManyPatternsError
+        When there are too many.
+    """
+    tables = layer_tables(problem)
+    slowest = cutoff_ms * (1 + _ROUNDING) / problem.micro_batches
+    sets = [tuple(Recompute)]
+    if not may_mix:
+        sets = [tuple(r for r in Recompute if r is not out) for out in (Recompute.COMM, Recompute.SELECTIVE)]
+    fronts = [Fronts(tables, types, slowest) for types in sets]
+    patterns = []
+    try:
+        for stage in range(problem.stages):
+            patterns.append(_Stage(problem, tables, stage, slowest).patterns(fronts))
+            if sum(len(each.layers) for each in patterns) > _MOST_PATTERNS:
+                raise TooManyPatternsError
+    except FrontTooLargeError as error:
+        raise TooManyPatternsError from error
+    return _without_slow(problem, patterns, cutoff_ms)
+
+
+class _Stage:
+    """Combines the options of a stage's chunks."""
+
+    def __init__(self, problem: Problem, tables: LayerTables, stage: int, slowest_ms: float) -> None:
+        placement, fixed = problem.order.placement, tables.fixed
+        chunks = range(problem.interleave)
+        self._cells = [placement.cell_of(stage, chunk, problem.stages) for chunk in chunks]
+        self._problem, self._tables, self._slowest_ms = problem, tables, slowest_ms
+        self._live = live_rows(problem.order)[stage].rows
+        held = problem.constant_per_stage_mb[stage] + fixed.parameter_mb[self._cells].sum()
+        held = held + self._live @ fixed.activation_mb[self._cells]
+        limit = problem.limit_per_stage_mb[stage]
+        self._room = limit * (1 + _ROUNDING) - held
+        self._fixed_ms = float((fixed.forward_ms + fixed.backward_ms)[self._cells].sum())
+
+    def patterns(self, fronts: list[Fronts]) -> StagePatterns:
+        choices = [self._options(cell, fronts) for cell in self._cells]
+        layers, activation, backward = zip(*(self._columns(each) for each in choices), strict=True)
+        options = np.zeros((1, 0), dtype=np.int64)
+        for each in choices:
+            if len(options) * len(each) > _MOST_COMBINATIONS:
+                raise TooManyPatternsError
+            grown = np.repeat(options, len(each), axis=0)
+            options = np.column_stack([grown, np.tile(np.arange(len(each)), len(options))])
+            options = options[self._fits(options, layers, activation, backward)]
+        picked = range(len(choices))
+        stacked = np.stack([layers[chunk][options[:, chunk]] for chunk in picked], axis=1)
+        times = np.stack([backward[chunk][options[:, chunk]] for chunk in picked], axis=1)
+        kept = undominated(stacked, times)
+        fixed = self._tables.fixed
+        return StagePatterns(
+            cells=np.array(self._cells),
+            layers=stacked[kept].astype(np.int64),
+            forward_ms=stacked[kept] @ self._tables.forward_ms + fixed.forward_ms[self._cells],
+            backward_ms=times[kept] + fixed.backward_ms[self._cells],
+            choices=choices,
+            options=options[kept],
+        )
+
+    def _options(self, cell: int, fronts: list[Fronts]) -> list[tuple[Fronts, Run, int]]:
+        """Every run that a cell may hold, with every point of its front."""
+        problem, entries = self._problem, self._problem.model.bodies
+        kind = np.repeat(np.arange(len(entries)), [layer.count for layer in entries])
+        least = [problem.least_layers(other) for other in range(problem.cells)]
+        first, end = sum(least[:cell]), len(kind) - sum(least[cell + 1 :])
+        times = self._tables.forward_ms + np.where(
+            self._tables.considered, self._tables.backward_ms, np.inf
+        ).min(axis=1)
+        spent = np.concatenate([[0.0], np.cumsum(times[kind])])
+        runs: dict[Run, None] = {}  # a set that keeps its order
+        for start in range(first, end + 1):
+            for stop in range(start + least[cell], end + 1):
+                if spent[stop] - spent[start] + self._fixed_ms > self._slowest_ms:
+                    break
+                runs[run_between(kind, start, stop)] = None
+        return [
+            (known, run, point)
+            for known in fronts
+            for run in runs
+            for point in range(len(known.front(run).activation_mb))
+        ]
+
+    def _columns(self, options: list[tuple[Fronts, Run, int]]) -> tuple[Floats, Floats, Floats]:
+        """Layers, activation memory and backward time of every option."""
+        layers = np.zeros((len(options), len(self._problem.model.bodies)))
+        for row, (_, (first, numbers), _) in zip(layers, options, strict=True):
+            row[first : first + len(numbers)] = numbers
+        activation = [known.front(run).activation_mb[point] for known, run, point in options]
+        backward = [known.front(run).backward_ms[point] for known, run, point in options]
+        return layers, np.array(activation), np.array(backward)
+
+    def _fits(
+        self,
+        options: Ints,
+        layers: tuple[Floats, ...],
+        activation: tuple[Floats, ...],
+        backward: tuple[Floats, ...],
+    ) -> NDArray[np.bool_]:
+        """Whether the chunks combined so far leave time, memory and layers."""
+        picked = range(options.shape[1])
+        total = sum((layers[chunk][options[:, chunk]] for chunk in picked), np.zeros((1, 1)))
+        time = self._fixed_ms + total @ self._tables.forward_ms
+        memory = (total @ self._tables.parameter_mb)[:, None] + np.zeros(len(self._live))
+        for chunk in picked:
+            time = time + backward[chunk][options[:, chunk]]
+            memory = memory + np.outer(activation[chunk][options[:, chunk]], self._live[:, chunk])
+        there_are = [layer.count for layer in self._problem.model.bodies]
+        fits = (memory <= self._room).all(axis=1) & (total <= there_are).all(axis=1)
+        return np.asarray(fits & (time <= self._slowest_ms))
+
+
+def undominated(layers: Floats, backward_ms: Floats) -> Ints:
+    """
+    Find the patterns that none of the same layers beats in every chunk.
+
+    Examples
+    --------
+    >>> layers = np.ones((3, 2, 1))
+    >>> undominated(layers, np.array([[2.0, 2.0], [1.0, 3.0], [2.0, 3.0]]))
+    array([0, 1])
+    """
+    _, group = np.unique(layers.reshape(len(layers), -1), axis=0, return_inverse=True)
+    group = group.ravel()
+    kept: list[int] = []
+    order = np.lexsort((backward_ms.sum(axis=1), group))
+    for same in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        front = np.empty((0, backward_ms.shape[1]))
+        for index in same:
+            times = backward_ms[index]
+            # Sums of the same numbers in another order differ in the last bits only.
+            if not (front <= times * (1 + 1e-12)).all(axis=1).any():
+                front = np.vstack([front, times])
+                kept.append(int(index))
+    return np.array(sorted(kept), dtype=np.int64)
+
+
+def _without_slow(problem: Problem, patterns: list[StagePatterns], cutoff_ms: float) -> list[StagePatterns]:
+    """Drop patterns that exceed the cutoff with every other stage at its least: monotone, so valid."""
+    while all(len(each.layers) for each in patterns):
+        least_f, least_b = np.empty(problem.cells), np.empty(problem.cells)
+        for each in patterns:
+            least_f[each.cells] = each.forward_ms.min(axis=0)
+            least_b[each.cells] = each.backward_ms.min(axis=0)
+        fewer = [
+            each.kept(_least_makespans(problem, each, least_f, least_b) <= cutoff_ms * (1 + _ROUNDING))
+            for each in patterns
+        ]
+        before, after = (sum(len(each.layers) for each in some) for some in (patterns, fewer))
+        patterns = fewer
+        if after > 0.98 * before:
+            break
+    return patterns
+
+
+def _least_makespans(problem: Problem, each: StagePatterns, least_f: Floats, least_b: Floats) -> Floats:
+    makespans = [np.empty(0)]
+    for begin in range(0, len(each.layers), _BATCH):
+        part = slice(begin, begin + _BATCH)
+        rows = len(each.layers[part])
+        forward, backward = np.tile(least_f, (rows, 1)), np.tile(least_b, (rows, 1))
+        forward[:, each.cells] = each.forward_ms[part]
+        backward[:, each.cells] = each.backward_ms[part]
+        lists = np.concatenate([forward, backward, backward - forward, forward], axis=1)
+        makespans.append(batched_makespans(problem, lists))
+    return np.concatenate(makespans)
