@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test check fix bench clean
+.PHONY: demo test check check-all fix bench clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -18,12 +18,13 @@ demo: $(STAMP)  ## plan the example model and say where the plan file is
 test: $(STAMP)  ## unit tests, laws, golden files, doctests
 	$(BIN)/python -m pytest
 
-check: $(STAMP)  ## everything that must hold before a change is proposed
+check: TESTS = -m "not slow"
+check check-all: $(STAMP)  ## what must hold before a change is proposed; check-all with the slow tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest --cov
+	$(BIN)/python -m pytest --cov $(TESTS)
 	$(BIN)/python -m build --no-isolation --wheel --outdir build/dist
 
 fix: $(STAMP)  ## format, and repair what ruff can repair

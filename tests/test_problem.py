@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sapp_ppb.costs import LayerKind, Model, layer_from_times
+from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError, ScheduleError
+from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.simulator.price import layer_tables
 
 
 def model(count: int = 8, *, head: bool = False, tail: bool = False, constant_mb: float = 0.0) -> Model:
@@ -65,6 +67,99 @@ def test_no_memory_limit_is_an_infinite_one_and_one_number_holds_for_all_stages(
     assert problem().limit_per_stage_mb == (math.inf,) * 4
     assert problem(memory_limit_mb=56_000).limit_per_stage_mb == (56_000.0,) * 4
     assert problem(memory_limit_mb=[4, 3, 2, 1]).limit_per_stage_mb == (4, 3, 2, 1)
+
+
+def test_a_margin_is_taken_off_every_limit() -> None:
+    assert problem(memory_limit_mb=[400, 300, 200, 100], memory_margin=40).limit_per_stage_mb == (
+        360,
+        260,
+        160,
+        60,
+    )
+    shares = problem(memory_limit_mb=[400, 300, 200, 100], memory_margin="25%")
+    assert shares.limit_per_stage_mb == (300, 225, 150, 75)
+    assert shares.margin_per_stage_mb == (100, 75, 50, 25)
+    assert problem().margin_per_stage_mb == (0.0,) * 4
+
+
+def test_limit_for_is_the_other_way_round() -> None:
+    # 75 % of 400 MB and 340 + 60 MB.
+    assert problem(memory_limit_mb=100, memory_margin="25%").limit_for(300) == pytest.approx(400)
+    assert problem(memory_limit_mb=100, memory_margin=60).limit_for(340) == 400
+
+
+@pytest.mark.parametrize(
+    ("margin", "words"),
+    [
+        ("100%", "from 0% to below 100% (got '100%')"),
+        ("-1%", "from 0% to below 100% (got '-1%')"),
+        ("nan%", "from 0% to below 100% (got 'nan%')"),
+        ("5", "from 0% to below 100% (got '5')"),
+        ("%", "from 0% to below 100% (got '%')"),
+        (-1, "a number of at least 0 MB"),
+        (math.nan, "a number of at least 0 MB"),
+        (True, "a number of at least 0 MB"),
+        (100, "memory-margin must be below the memory limit of 100 MB (got 100 MB)"),
+    ],
+)
+def test_a_margin_that_can_not_be_is_refused(margin, words) -> None:
+    with pytest.raises(InputError, match=re.escape(words)):
+        problem(memory_limit_mb=[100, 200, 200, 200], memory_margin=margin)
+
+
+def test_a_margin_needs_a_limit_to_be_kept_of() -> None:
+    with pytest.raises(InputError, match="there is none; give --memory-limit"):
+        problem(memory_margin="5%")
+
+
+def with_types(**changes: Any) -> Problem:
+    """Eight layers that can be NONE or FULL."""
+    memory = {Recompute.NONE: 10, Recompute.FULL: 1}
+    body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=8, forward_ms=1, activation_mb=memory)
+    head = layer_from_times(name="Emb", kind=LayerKind.HEAD, forward_ms=1)
+    return problem(model=Model(name="small", layers=(head, body)), **changes)
+
+
+def test_a_layer_considers_its_types_that_are_allowed() -> None:
+    narrow = with_types(recompute=[Recompute.FULL, Recompute.COMM])
+    head, body = narrow.model.layers
+    assert narrow.considered(body) == (Recompute.FULL,)
+    assert narrow.considered(head) == (Recompute.NONE,)  # which has no other
+    assert layer_tables(narrow).considered.tolist() == [[False, False, False, False, True]]
+    assert with_types().considered(body) == (Recompute.NONE, Recompute.FULL)
+
+
+def test_all_types_are_no_restriction_and_their_order_does_not_matter() -> None:
+    assert with_types(recompute=tuple(Recompute)) == with_types()
+    backwards = with_types(recompute=(Recompute.FULL, Recompute.NONE, Recompute.FULL))
+    assert backwards.recompute == (Recompute.NONE, Recompute.FULL)
+
+
+def test_a_layer_that_is_left_without_a_type_is_refused() -> None:
+    words = (
+        "problem: layer 'Dec' can be none, full, and recompute allows only selective; "
+        "allow one of the layer's types too, or give the memory of another type in the model file"
+    )
+    with pytest.raises(InputError, match=re.escape(words)):
+        with_types(recompute=(Recompute.SELECTIVE,))
+
+
+@pytest.mark.parametrize("wrong", [(), "full", ("full",), 4])
+def test_types_that_are_none_are_refused(wrong) -> None:
+    with pytest.raises(
+        InputError, match="recompute must list at least one of none, selective, comm, both, full"
+    ):
+        with_types(recompute=wrong)
+
+
+def test_a_plan_may_not_use_a_type_that_the_problem_forbids() -> None:
+    counts = np.zeros((1, 5, 4), dtype=int)
+    counts[0, Recompute.FULL] = 2
+    Plan(problem=with_types(), counts=counts)
+    with pytest.raises(
+        InputError, match="Dec is recomputed as full, which the problem forbids: its recompute is none"
+    ):
+        Plan(problem=with_types(recompute=(Recompute.NONE,)), counts=counts)
 
 
 @pytest.mark.parametrize("field", ["memory_limit_mb", "constant_memory_mb", "p2p_ms"])

@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import Layer, Recompute
 from sapp_ppb.costs.checks import LARGEST_COUNT, shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.problem import Problem
@@ -37,7 +37,21 @@ class Plan:
     ------
     InputError
         When counts are negative, do not add up, break the order of the chain, use
-        a type that the layer does not consider, or leave a cell too empty.
+        a type that the problem does not consider for the layer, or leave a cell too empty.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=5, forward_ms=1,
+    ...                         activation_mb={Recompute.NONE: 9, Recompute.FULL: 1})
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4)
+    >>> counts = np.zeros((1, 5, 2), dtype=int)
+    >>> counts[0, Recompute.NONE], counts[0, Recompute.FULL] = (1, 2), (2, 0)
+    >>> plan = Plan(problem=problem, counts=counts)
+    >>> plan.layers_per_cell.tolist(), plan.offset.tolist()  # 1 + 2 and 2 + 0; less 5 div 2
+    ([3, 2], [[1, 0]])
+    >>> plan.recomputed_layers
+    2
     """
 
     problem: Problem
@@ -75,11 +89,17 @@ class Plan:
             if counts.sum() != layer.count:
                 faults.append(f"{layer.name} must have {layer.count} layers in all (got {counts.sum()})")
             faults += [
-                f"{layer.name} is recomputed as {r.label}, for which the model gives no activation memory"
+                f"{layer.name} is recomputed as {r.label}, {self._why_not(layer, r)}"
                 for r in Recompute
-                if r not in layer.considered and counts[r].any()
+                if r not in self.problem.considered(layer) and counts[r].any()
             ]
         return faults + self._cell_faults()
+
+    def _why_not(self, layer: Layer, recompute: Recompute) -> str:
+        if recompute not in layer.considered:
+            return "for which the model gives no activation memory"
+        allowed = ", ".join(r.label for r in self.problem.recompute or ())
+        return f"which the problem forbids: its recompute is {allowed}"
 
     def _cell_faults(self) -> list[str]:
         faults = []
@@ -135,6 +155,11 @@ def plan_from_matrices(
 ) -> Plan:
     """
     Plan from V x S matrices indexed [chunk][stage], by layer name and type name.
+
+    Returns
+    -------
+    Plan
+        Layers and types that are left out have no layers there.
 
     Raises
     ------
@@ -227,19 +252,29 @@ class Shortage:
     Attributes
     ----------
     stage, op
-        Where memory is short when every stage is as empty as it can be.
+        Where memory is short when every stage is as empty as it can be; None when no
+        plan was found in time that would show it.
     over_mb
-        MB over the limit there, in the plan with the smallest such excess.
+        MB over the limit there, in the plan found whose excess is smallest.  Without
+        such a plan every plan is over by this or more; None when not even that is known.
     smallest_limit_mb
-        Smallest memory limit, one number for all stages, that some plan meets.
+        Memory limit, one number for all stages and the margin included, that some plan
+        meets: it works always, and None when no plan was found in time.
+    proven
+        Whether no limit works that is more than 1 % below ``smallest_limit_mb``; only
+        then may it be called the smallest.
     remedies
-        Pairs of a change and the value that would do.
+        Pairs of a change and the value that would do, each alone and each checked by a
+        plan.  The changes are ``memory_limit_mb``, ``constant_memory_less_by_mb`` (MB
+        less on every stage), ``schedule``, ``recompute`` (label of a type to allow as
+        well), ``interleave`` and ``stages``.  What was not settled in time is missing.
     """
 
-    stage: int
-    op: str
-    over_mb: float
-    smallest_limit_mb: float
+    stage: int | None
+    op: str | None
+    over_mb: float | None
+    smallest_limit_mb: float | None
+    proven: bool = True
     remedies: tuple[tuple[str, float | str], ...] = ()
 
 
@@ -264,6 +299,16 @@ class Outcome:
         Time taken and the seed that repeats it.
     shortage
         Why nothing fits, when nothing does.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=3, forward_ms=1)
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=3, micro_batches=4)
+    >>> plan = plan_from_matrices(problem, {"Dec": {"none": [[1, 1, 1]]}})
+    >>> Outcome(problem=problem, plan=plan, status=Status.FEASIBLE, stopped_by=StoppedBy.BUDGET,
+    ...         makespan_ms=18.0, lower_bound_ms=13.5).gap  # (18 - 13.5) / 18
+    0.25
     """
 
     problem: Problem

@@ -1,12 +1,13 @@
 """Problem: what is given, and the faults it can have before any planning."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from sapp_ppb.costs import Model
+from sapp_ppb.costs import Layer, LayerKind, Model, Recompute
+from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.schedules import (
     MicroBatchGroup,
@@ -51,6 +52,12 @@ class Problem:
         Fewest BODY layers in a cell that holds neither HEAD nor TAIL.
     target
         Framework that must be able to say the plan, or None.
+    recompute
+        Recompute types that a plan may use, least recompute first; None, and all
+        five of them, leave every type that the model gives.
+    memory_margin
+        What is kept free of every limit, for fragmentation: MB, or a share of the
+        limit as text such as ``"5%"``.
 
     Raises
     ------
@@ -58,6 +65,15 @@ class Problem:
         All faults at once, with the option that mends each.
     ScheduleError
         When the schedule does not exist for these sizes.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import layer_from_times
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=8, forward_ms=1)
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=4, micro_batches=8,
+    ...                   memory_limit_mb=1000, memory_margin="5%")
+    >>> problem.schedule_name.value, problem.cells, problem.limit_per_stage_mb[0]  # 1000 - 5 % of it
+    ('1f1b', 4, 950.0)
     """
 
     model: Model
@@ -71,6 +87,8 @@ class Problem:
     p2p_ms: PerStage = 0.0
     min_layers_per_cell: int = 1
     target: str | None = None
+    recompute: tuple[Recompute, ...] | None = None
+    memory_margin: float | str = 0.0
 
     def __post_init__(self) -> None:
         """Fill in what was left to its default, then refuse what can not be planned."""
@@ -78,9 +96,11 @@ class Problem:
             object.__setattr__(self, "constant_memory_mb", self.model.constant_memory_mb)
         for field in _PER_STAGE:
             object.__setattr__(self, field, _listed(getattr(self, field)))
-        faults = [*self._size_faults(), *self._quantity_faults()]
+        faults = [*self._size_faults(), *self._quantity_faults(), *_recompute_faults(self.recompute)]
         if not faults:
-            faults = self._chain_faults()
+            object.__setattr__(self, "recompute", _types(self.recompute))
+            object.__setattr__(self, "memory_margin", _plain_margin(self.memory_margin))
+            faults = [*self._chain_faults(), *self._margin_faults(), *self._type_faults()]
         if faults:
             raise InputError("problem", faults)
         name = default_name(self.interleave) if self.schedule is None else self.schedule
@@ -123,6 +143,29 @@ class Problem:
             *_per_stage_faults("memory-limit", self.memory_limit_mb, stages, "MB"),
             *_per_stage_faults("constant-memory", self.constant_memory_mb, stages, "MB"),
             *_per_stage_faults("p2p", self.p2p_ms, edges, "ms"),
+            *_margin_faults(self.memory_margin),
+        ]
+
+    def _margin_faults(self) -> list[str]:
+        if self.memory_margin == 0.0:
+            return []
+        if self.memory_limit_mb is None:
+            return ["memory-margin is kept free of a memory limit, and there is none; give --memory-limit"]
+        least = min(_spread(self.memory_limit_mb, self.stages))
+        if isinstance(self.memory_margin, str) or self.memory_margin < least:
+            return []
+        return [
+            f"memory-margin must be below the memory limit of {least:,.10g} MB "
+            f"(got {self.memory_margin:,.10g} MB)"
+        ]
+
+    def _type_faults(self) -> list[str]:
+        return [
+            f"layer {shown(layer.name)} can be {_labels(layer.considered)}, and recompute allows only "
+            f"{_labels(self.recompute or ())}; allow one of the layer's types too, or give the memory of "
+            "another type in the model file"
+            for layer in self.model.bodies
+            if not self.considered(layer)
         ]
 
     def _chain_faults(self) -> list[str]:
@@ -154,9 +197,33 @@ class Problem:
 
     @property
     def limit_per_stage_mb(self) -> tuple[float, ...]:
-        """MB that each stage may hold, infinite without a limit; shape (S,)."""
-        limit = math.inf if self.memory_limit_mb is None else self.memory_limit_mb
-        return _spread(limit, self.stages)
+        """MB that a plan may use on each stage, the margin left out; infinite without a limit; shape (S,)."""
+        limits = _spread(math.inf if self.memory_limit_mb is None else self.memory_limit_mb, self.stages)
+        return tuple(limit - margin for limit, margin in zip(limits, self.margin_per_stage_mb, strict=True))
+
+    @property
+    def margin_per_stage_mb(self) -> tuple[float, ...]:
+        """MB of each stage's limit that are kept free; shape (S,)."""
+        margin = self.memory_margin
+        if isinstance(margin, str) and self.memory_limit_mb is not None:
+            return tuple(limit * _share(margin) for limit in _spread(self.memory_limit_mb, self.stages))
+        return (0.0 if isinstance(margin, str) else float(margin),) * self.stages
+
+    def limit_for(self, needed_mb: float) -> float:
+        """
+        Memory limit of which, without the margin, so much is left for a plan.
+
+        Examples
+        --------
+        >>> from sapp_ppb.costs import layer_from_times
+        >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=1)
+        >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=1, micro_batches=1,
+        ...                   memory_limit_mb=100, memory_margin="20%")
+        >>> problem.limit_for(160.0)  # 160 / (1 - 0.2)
+        200.0
+        """
+        margin = self.memory_margin
+        return needed_mb / (1 - _share(margin)) if isinstance(margin, str) else needed_mb + margin
 
     @property
     def constant_per_stage_mb(self) -> tuple[float, ...]:
@@ -174,6 +241,16 @@ class Problem:
         places = [self.order.placement.stage_of(cell, self.stages) for cell in range(self.cells)]
         wraps = any(abs(here - there) > 1 for here, there in pairwise(places))
         return self.stages if wraps else self.stages - 1
+
+    def considered(self, layer: Layer) -> tuple[Recompute, ...]:
+        """
+        Recompute types that a plan may choose for a layer, least recomputed first.
+
+        Those of the layer that ``recompute`` allows; a HEAD or TAIL has NONE always.
+        """
+        if self.recompute is None or layer.kind is not LayerKind.BODY:
+            return layer.considered
+        return tuple(r for r in layer.considered if r in self.recompute)
 
     def least_layers(self, cell: int) -> int:
         """Fewest BODY layers that a cell must hold."""
@@ -210,3 +287,49 @@ def _per_stage_faults(option: str, value: PerStage | None, lengths: tuple[int, .
         if not usable or not 0 <= number <= _LARGEST:
             faults.append(f"{option} must be a number of at least 0 {unit} (got {number!r})")
     return faults
+
+
+def _recompute_faults(recompute: object) -> list[str]:
+    if recompute is None:
+        return []
+    if isinstance(recompute, Sequence) and recompute and all(isinstance(r, Recompute) for r in recompute):
+        return []
+    return [f"recompute must list at least one of {_labels(Recompute)} (got {shown(recompute)})"]
+
+
+def _types(recompute: Sequence[Recompute] | None) -> tuple[Recompute, ...] | None:
+    """Sort the types that are allowed; None for all of them, so that equal problems compare equal."""
+    return None if recompute is None or set(recompute) == set(Recompute) else tuple(sorted(set(recompute)))
+
+
+def _labels(types: Iterable[Recompute]) -> str:
+    return ", ".join(r.label for r in types)
+
+
+def _share(text: str) -> float:
+    """Share that a text such as ``"5%"`` means; not a number for any other text."""
+    number = text.strip()
+    try:
+        return (
+            float(number.removesuffix("%")) / 100 if number.endswith("%") and "_" not in number else math.nan
+        )
+    except ValueError:
+        return math.nan
+
+
+def _margin_faults(margin: object) -> list[str]:
+    if isinstance(margin, str):
+        if 0 <= _share(margin) < 1:
+            return []
+    elif isinstance(margin, int | float) and not isinstance(margin, bool) and 0 <= margin <= _LARGEST:
+        return []
+    allowed = "a number of at least 0 MB, or a share from 0% to below 100%"
+    return [f"memory-margin must be {allowed} (got {shown(margin)})"]
+
+
+def _plain_margin(margin: float | str) -> float | str:
+    """Give equal margins one form."""
+    if not isinstance(margin, str):
+        return float(margin) + 0.0  # + 0.0: -0.0 becomes 0.0
+    percent = float(margin.strip().removesuffix("%"))
+    return f"{percent:.15g}%" if percent > 0.0 else 0.0

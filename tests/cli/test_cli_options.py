@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,20 +20,29 @@ OPTIONS = {
         "micro_batches": ("--micro-batches", "-mb"),
         "interleave": ("--interleave", "-i"),
         "memory_limit": ("--memory-limit", "-mem"),
+        "memory_margin_": ("--memory-margin",),
         "constant_memory": ("--constant-memory", "-mc"),
         "p2p": ("--p2p",),
         "schedule": ("--schedule",),
         "micro_batch_group_": ("--micro-batch-group",),
+        "recompute": ("--recompute",),
         "min_layers": ("--min-layers",),
         "target": ("--target",),
         "time_limit": ("--time-limit", "-t"),
         "gap": ("--gap",),
         "seed": ("--seed",),
+        "explain": ("--explain",),
+        "tokens": ("--tokens-per-micro-batch",),
         "output": ("--output", "-o"),
         "force": ("--force",),
         "json_": ("--json",),
     },
-    "simulate": {"model": (), "plan": (), "json_": ("--json",)},
+    "simulate": {
+        "model": (),
+        "plan": (),
+        "tokens": ("--tokens-per-micro-batch",),
+        "json_": ("--json",),
+    },
     "schedule": {
         "name": (),
         "stages": ("--stages", "-s"),
@@ -75,6 +85,24 @@ def test_help_imports_nothing_heavy(words):
     )
     assert "Usage: sapp-ppb" in done.stdout
     assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("words", [["--help"], ["plan", "--help"], ["--version"]])
+def test_help_that_can_not_be_written_is_one_message(words):
+    # It was a traceback: typer prints its help itself, and knows only pipes that were closed.
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "sapp_ppb", *words],
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: stdout: the ")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("verb", ["plan", "simulate", "schedule"])

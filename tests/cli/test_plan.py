@@ -77,6 +77,7 @@ def test_every_flag_reaches_the_problem(model_file, run):
         *("plan", model_file(), *SIZES, "-i", "2", "-t", "0.2", "--schedule", "interleaved", "--seed", "3"),
         *("--micro-batch-group", "remainder-first", "-mem", "3000,3100", "-mc", "5.5", "--p2p", "0.5,0.25"),
         *("--min-layers", "0", "--target", "mindformers", "--gap", "90%", "--json"),
+        *("--recompute", "full,none", "--memory-margin", "2.50%"),
     )
     document = json.loads(result.stdout)
     assert document["problem"] == {
@@ -90,6 +91,8 @@ def test_every_flag_reaches_the_problem(model_file, run):
         "min_layers_per_cell": 0,
         "micro_batch_group": "remainder-first",
         "target": "mindformers",
+        "recompute": ["none", "full"],
+        "memory_margin": "2.5%",
     }
     assert document["outcome"]["seed"] == 3
 
@@ -113,6 +116,21 @@ class TestNothingFits:
         stdout = run("plan", model_file(), *self.WORDS).stdout
         limit = stdout.split("--memory-limit ")[1].split(")")[0]
         assert run("plan", model_file(), *SIZES, "-mem", limit, "-t", "5").exit_code == 0
+
+    def test_a_type_that_is_forbidden_would_do(self, model_file, run):
+        # 6 layers on stage 1: 120 + 6 x (100 + 60) = 1080 MB; on stage 0 with two live 150 + 4 x 220 = 1030.
+        # SELECTIVE takes 6 x 15 = 90 MB off stage 1 and 4 x 2 x 15 = 120 off stage 0: 990 and 910 MB.
+        words = ("plan", model_file(), *SIZES, "-mem", "1000", "--recompute", "none", "-t", "5")
+        result = run(*words)
+        assert result.exit_code == 1
+        assert "recompute selective too (--recompute none,selective)" in result.stdout
+        remedies = json.loads(run(*words, "--json").stdout)["outcome"]["infeasible"]["remedies"]
+        assert {"change": "recompute", "value": "selective"} in remedies
+
+    def test_a_limit_includes_the_margin(self, model_file, run):
+        words = ("plan", model_file(), *SIZES, "-t", "5", "--memory-margin", "10%", "-mem")
+        limit = run(*words, "600").stdout.split("--memory-limit ")[1].split(")")[0]
+        assert run(*words, limit).exit_code == 0
 
     def test_json_says_it_too(self, model_file, run, tmp_path):
         result = run("plan", model_file(), *self.WORDS, "--json", "-o", tmp_path / "out")
@@ -175,6 +193,26 @@ class TestRefusals:
             ((*SIZES, "-mem", "56,000"), "write 56000"),
             ((*SIZES, "-mem", ""), "--memory-limit: '' is not a number of MB"),
             ((*SIZES, "--p2p", "x"), "--p2p: 'x' is not a number of ms"),
+            ((*SIZES, "--recompute", "ful"), "--recompute: 'ful' is unknown; one or more of none, selective"),
+            ((*SIZES, "--recompute", ""), "--recompute: '' is unknown"),
+            (
+                (*SIZES, "--recompute", "comm"),
+                "layer 'Dec' can be none, selective, full, and recompute allows",
+            ),
+            ((*SIZES, "--memory-margin", "5%"), "there is none; give --memory-limit"),
+            ((*SIZES, "-mem", "900", "--memory-margin", "100%"), "from 0% to below 100% (got '100%')"),
+            (
+                (*SIZES, "-mem", "900", "--memory-margin", "-1"),
+                "memory-margin must be a number of at least 0",
+            ),
+            ((*SIZES, "-mem", "900", "--memory-margin", "900"), "must be below the memory limit of 900 MB"),
+            ((*SIZES, "--memory-margin", "5MB"), "--memory-margin: '5MB' is neither a number of MB nor"),
+            (
+                (*SIZES, "--tokens-per-micro-batch", "0"),
+                "--tokens-per-micro-batch: must be at least 1 (got 0)",
+            ),
+            ((*SIZES, "--explain", "--json"), "--explain: adds to the table"),
+            ((*SIZES, "-o", ""), "--output: must name a folder (got '')"),
             ((*SIZES, "--gap", "much"), "--gap: 'much' is not a share such as 0.01 or 1%"),
             ((*SIZES, "--gap", "200%"), "gap must be"),
             ((*SIZES, "-t", "-1"), "time-limit must be"),
@@ -299,10 +337,61 @@ def test_an_interrupted_plan_is_printed_and_written_and_exit_3(model_file, run, 
     assert (tmp_path / "plan.json").exists()
 
 
-def test_selective_beside_comm_is_never_printed_as_lists(model_file, run):
+def test_selective_beside_comm_is_never_printed_as_lists(model_file, run, tmp_path):
+    model = model_file(memory_select_comm=44)
+    run("plan", model, *QUICK, "-o", tmp_path)
+    document = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    # Stage 0 holds both types, which MindFormers would count as two layers of BOTH.
+    document["counts"] = {"Dec": {"none": [[3, 5]], "selective": [[1, 0]], "comm": [[1, 0]]}}
+    (tmp_path / "mixed.json").write_text(json.dumps(document), encoding="utf-8")
+    result = run("simulate", model, tmp_path / "mixed.json")
+    stdout = result.stdout
+    assert "the model is another" in result.stderr  # the peaks are not those that were planned
+    assert "# SELECTIVE beside COMM in stage 0 chunk 0" in stdout
+    assert "# plan with --target mindformers" in stdout
+    assert "recompute: [[" not in stdout
+    assert "offset: [[0, 0]]" in stdout  # 3 + 1 + 1 and 5, of 10 div 2
+
+
+def test_the_target_keeps_selective_and_comm_apart(model_file, run):
     model = model_file(memory_select_comm=44)
     stdout = run("plan", model, *QUICK, "-mem", "1000", "--target", "mindformers").stdout
     assert "select_recompute: [[" in stdout
+
+
+def test_only_the_types_that_are_allowed_are_used(model_file, run):
+    words = ("plan", model_file(), *QUICK, "-mem", "1000", "--json")
+    free, narrow = (json.loads(run(*words, *more).stdout) for more in ((), ("--recompute", "none,full")))
+    # Five layers of 100 + 60 x 2 MB and the head's 150 are 1250 of 1000 MB: some are recomputed.
+    assert "selective" in free["counts"]["Dec"]
+    assert set(narrow["counts"]["Dec"]) == {"none", "full"}
+
+
+def test_a_margin_is_kept_free_and_shown(model_file, run):
+    words = ("plan", model_file(), *QUICK, "-mem", "1200", "--memory-margin")
+    document = json.loads(run(*words, "200", "--json").stdout)
+    assert max(document["outcome"]["peak_memory_mb"]) <= 1000
+    stdout = run(*words, "10%").stdout
+    assert "of 1,080 MB" in stdout  # 1200 - 10 % of it
+    assert "1,200 MB, of which a margin of 10% is kept free" in stdout
+
+
+def test_tokens_per_second(model_file, run):
+    stdout = run(
+        "plan", model_file(), "-s", "1", "-mb", "4", "-t", "0.2", "--tokens-per-micro-batch", "1000"
+    ).stdout
+    # One stage: 4 x 3 x (5 + 100 + 8) = 1356 ms, 339 a micro-batch; 4000 / 1.356 = 2949.9.
+    assert "step time     339.0 ms per micro-batch" in stdout
+    assert "2,950 per second, 1,000 in each of 4 micro-batches" in stdout
+
+
+def test_an_explanation_says_what_to_buy(model_file, run):
+    stdout = run("plan", model_file(), *QUICK, "-mem", "1000", "--explain").stdout
+    rows = stdout.split("what limits this plan\n")[1].splitlines()
+    names = ("memory", "recompute", "size of layers", "busiest stage", "fill and drain", "most to gain")
+    assert [row.split("  ")[0] for row in rows] == list(names)
+    # 1000 MB force recompute, which nothing else in this model asks for.
+    assert "more memory on every stage" in rows[-1]
 
 
 def test_several_kinds_are_named_in_the_table(model_file, run):

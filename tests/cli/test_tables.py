@@ -3,13 +3,19 @@
 import io
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
+from sapp_ppb.cli.explanation import explanation_rows
 from sapp_ppb.cli.output import write_result
 from sapp_ppb.cli.progress import ProgressLine, progress_text
+from sapp_ppb.cli.summary import shortage_rows
 from sapp_ppb.cli.tables import outcome_text
-from sapp_ppb.planner import Progress
+from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.plan import Outcome, Shortage, Status, StoppedBy
+from sapp_ppb.planner import Explanation, Progress, Relaxed
+from sapp_ppb.problem import Problem
 from tests.cli.conftest import environment
 
 WORDS = ("-s", "2", "-mb", "4", "-t", "0.2", "-mem", "1200")
@@ -64,6 +70,94 @@ def test_characters_that_a_terminal_does_not_know_are_escaped(monkeypatch):
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
     write_result("层\n")
     assert raw.getvalue() == b"\\u5c42\n"
+
+
+@pytest.mark.parametrize(
+    ("shortage", "said"),
+    [
+        (
+            Shortage(stage=1, op="1F0", over_mb=2.0, smallest_limit_mb=42.1),
+            "stage 1, by 2.0 MB over 40 MB, at op 1F0, in the plan that exceeds it least of those found",
+        ),
+        (
+            Shortage(stage=None, op=None, over_mb=3.0, smallest_limit_mb=None, proven=False),
+            "some stage, by 3.0 MB at least; which could not be computed in time",
+        ),
+        (
+            Shortage(stage=None, op=None, over_mb=None, smallest_limit_mb=None, proven=False),
+            "where, and by how much, could not be computed in time",
+        ),
+    ],
+)
+def test_what_is_known_of_a_shortage_in_words(shortage, said):
+    assert shortage_rows(short(), shortage) == [("short", said)]
+
+
+def test_remedies_in_words():
+    remedies = (
+        ("memory_limit_mb", 42.1),
+        ("constant_memory_less_by_mb", 2.5),
+        ("schedule", "1f1b"),
+        ("recompute", "full"),
+        ("interleave", 2),
+        ("stages", 3),
+        ("something_later", 7.0),
+    )
+    shortage = Shortage(stage=1, op="1F0", over_mb=2.0, smallest_limit_mb=42.1, remedies=remedies)
+    assert [value for name, value in shortage_rows(short(), shortage) if name == "would do"] == [
+        "a limit of 43 MB on every stage (--memory-limit 43), which is the smallest that works, to 1%",
+        "2.5 MB less of constant memory on every stage",
+        "another schedule (--schedule 1f1b)",
+        "recompute full too (--recompute none,full)",
+        "fewer chunks (--interleave 2)",
+        "one more stage (--stages 3)",
+        "something later: 7",
+    ]
+    unproven = shortage_rows(short(), replace(shortage, proven=False))
+    assert unproven[1] == ("would do", "a limit of 43 MB on every stage (--memory-limit 43)")
+
+
+def test_what_would_gain_most_in_words():
+    # 100 to 90 ms by memory, to 95 by recompute, and from 90 to 72 by layers that can be cut.
+    explanation = Explanation(
+        makespan_ms=100.0,
+        unlimited_memory=Relaxed(makespan_ms=90.0, lower_bound_ms=90.0),
+        free_recompute=Relaxed(makespan_ms=95.0, lower_bound_ms=0.0),
+        divisible_ms=72.0,
+        busiest_stage=1,
+        busy=0.875,
+        fill_drain=0.25,
+    )
+    assert dict(explanation_rows(short(), explanation)) == {
+        "memory": "with unlimited memory 90.0 ms, 10.0% less than now (proven)",
+        "recompute": "if it took no time 95.0 ms, 5.0% less than now",
+        "size of layers": "with unlimited memory and equal cells 72.0 ms, "
+        "20.0% less than with unlimited memory alone",
+        "busiest stage": "stage 1 works 87.5% of the step",
+        "fill and drain": "25.0% of useful work; more micro-batches (now 4) or more chunks make it less",
+        "most to gain": "smaller layers, or a split within layers: 18.0% of the step",
+    }
+    nothing = replace(
+        explanation,
+        unlimited_memory=Relaxed(makespan_ms=100.0, lower_bound_ms=100.0),
+        free_recompute=Relaxed(makespan_ms=100.0, lower_bound_ms=100.0),
+        divisible_ms=101.0,
+    )
+    assert dict(explanation_rows(short(), nothing))["most to gain"].startswith("nothing of these")
+
+
+def short() -> Outcome:
+    """Infeasible outcome of two stages with 40 MB, where only NONE is allowed."""
+    memory = {Recompute.NONE: 20, Recompute.FULL: 2}
+    body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=2, forward_ms=1, activation_mb=memory)
+    problem = Problem(
+        model=Model(name="m", layers=(body,)),
+        stages=2,
+        micro_batches=4,
+        memory_limit_mb=40,
+        recompute=(Recompute.NONE,),
+    )
+    return Outcome(problem=problem, plan=None, status=Status.INFEASIBLE, stopped_by=StoppedBy.PROOF)
 
 
 def test_a_progress_in_words():

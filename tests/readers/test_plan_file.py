@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -22,12 +23,21 @@ SIGNED = st.floats(-10, 10)
 def outcomes(draw):
     """Outcome of a random plan; what is said of it need not be true to be read back."""
     plan = draw(plans())
+    problem = plan.problem
+    if draw(st.booleans()):
+        types = {r for layer in problem.model.bodies for r in layer.considered}
+        limited = problem.memory_limit_mb is not None
+        margin = draw(st.floats(0, 900) | st.floats(0, 99.9).map("{}%".format)) if limited else 0.0
+        problem = replace(problem, recompute=tuple(types), memory_margin=margin)
+        plan = replace(plan, problem=problem)
     infeasible = draw(st.booleans())
+    known = draw(st.booleans())
     shortage = Shortage(
-        stage=0,
-        op="0F1",
-        over_mb=draw(NUMBERS),
-        smallest_limit_mb=draw(NUMBERS),
+        stage=0 if known else None,
+        op="0F1" if known else None,
+        over_mb=draw(NUMBERS | st.none()),
+        smallest_limit_mb=draw(NUMBERS) if known else None,
+        proven=draw(st.booleans()),
         remedies=tuple(draw(st.lists(st.tuples(st.sampled_from(["a", "b"]), NUMBERS | st.just("text"))))),
     )
     return Outcome(

@@ -91,6 +91,16 @@ def test_seldom_keys_are_written_only_when_given():
     assert set(given) - set(usual) == {"target"}
 
 
+def test_types_and_margin_are_written_where_they_are_not_the_default():
+    every = problem_of(recompute=tuple(Recompute), memory_margin="0%")
+    assert plan_to_json(outcome_of(every)) == plan_to_json(outcome_of(problem_of()))
+    narrow = problem_of(recompute=(Recompute.FULL, Recompute.NONE), memory_margin=60.0)
+    given = json.loads(plan_to_json(outcome_of(narrow)))["problem"]
+    assert (given["recompute"], given["memory_margin"]) == (["none", "full"], 60)
+    share = json.loads(plan_to_json(outcome_of(problem_of(memory_margin=" 5.0 %"))))["problem"]
+    assert share["memory_margin"] == "5%"
+
+
 def test_limits_and_links_can_be_lists_and_no_limit_is_null():
     listed = json.loads(plan_to_json(outcome_of(problem_of(memory_limit_mb=(560, 570.5), stages=2))))
     assert listed["problem"]["memory_limit_mb"] == [560, 570.5]

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from sapp_ppb.cli import plan, schedule, simulate
-from sapp_ppb.cli.guard import verb
+from sapp_ppb.cli.guard import BAD_INPUT, say, verb
 from sapp_ppb.cli.older_flags import Verbs
 from sapp_ppb.cli.output import write_result
+from sapp_ppb.errors import PpbError
 
 app = typer.Typer(
     name="sapp-ppb",
@@ -66,4 +67,15 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller, who wants none of it
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  open until the end
-    app(prog_name="sapp-ppb")
+    try:
+        app(prog_name="sapp-ppb")
+    except PpbError as error:  # the version can not be written, which is asked for before any verb
+        say(f"error: {error}")
+        sys.exit(BAD_INPUT)
+    except OSError as error:
+        if error.filename is not None or error.filename2 is not None:
+            raise
+        # Only help is printed by typer itself; what could not be written would raise once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        say(f"error: stdout: the help can not be written ({error.strerror})")
+        sys.exit(BAD_INPUT)

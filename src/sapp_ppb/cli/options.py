@@ -9,6 +9,7 @@ import typer
 from sapp_ppb.errors import InputError
 
 if TYPE_CHECKING:
+    from sapp_ppb.costs import Recompute
     from sapp_ppb.schedules import MicroBatchGroup, ScheduleName
 
 _THOUSANDS = re.compile(r"0\d\d")  # what 56,000 ends in, and no list of numbers
@@ -38,6 +39,29 @@ ConstantMemory = Annotated[
         "-mc",
         metavar="MB[,MB...]",
         help="Memory that each stage holds besides its layers.  [default: the model file's]",
+    ),
+]
+MemoryMargin = Annotated[
+    str,
+    typer.Option(
+        "--memory-margin",
+        metavar="MB|PERCENT",
+        help="Part of the memory limit to keep free, for fragmentation: 2000 or 5%.",
+    ),
+]
+RecomputeTypes = Annotated[
+    str | None,
+    typer.Option(
+        "--recompute",
+        metavar="TYPE[,TYPE...]",
+        help="Recompute types to choose from: none, selective, comm, both, full.  "
+        "[default: those that the model gives]",
+    ),
+]
+Tokens = Annotated[
+    int | None,
+    typer.Option(
+        "--tokens-per-micro-batch", metavar="N", help="Tokens of a micro-batch; prints tokens per second."
     ),
 ]
 HopTime = Annotated[
@@ -110,6 +134,49 @@ def share(option: str, text: str) -> float:
     if not _is_number(number):
         raise InputError(option, [f"{text!r} is not a share such as 0.01 or 1%"])
     return float(number) / 100 if text.strip().endswith("%") else float(number)
+
+
+def memory_margin(text: str) -> float | str:
+    """
+    Read a margin: MB, or a percentage, which stays text.
+
+    Examples
+    --------
+    >>> memory_margin("2000"), memory_margin("5%")
+    (2000.0, '5%')
+    """
+    if _is_number(text.strip().removesuffix("%")):
+        return text if text.strip().endswith("%") else float(text)
+    raise InputError("--memory-margin", [f"{text!r} is neither a number of MB nor a percentage such as 5%"])
+
+
+def recompute_types(text: str | None) -> "tuple[Recompute, ...] | None":
+    """
+    Read recompute types with commas between them; None stands for all.
+
+    Examples
+    --------
+    >>> [r.label for r in recompute_types("none,full")]
+    ['none', 'full']
+    """
+    from sapp_ppb.costs import Recompute
+
+    if text is None:
+        return None
+    labels, known = [label.strip() for label in text.split(",")], [r.label for r in Recompute]
+    faults = [
+        f"{label!r} is unknown; one or more of {', '.join(known)}" for label in labels if label not in known
+    ]
+    if faults:
+        raise InputError("--recompute", faults)
+    return tuple(Recompute.from_label(label) for label in labels)
+
+
+def tokens_per_micro_batch(number: int | None) -> int | None:
+    """Give the tokens back, or refuse a number that is none of tokens."""
+    if number is not None and number < 1:
+        raise InputError("--tokens-per-micro-batch", [f"must be at least 1 (got {number})"])
+    return number
 
 
 def schedule_name(text: str | None) -> "ScheduleName | None":

@@ -14,14 +14,20 @@ from sapp_ppb.cli.options import (
     HopTime,
     Interleave,
     MemoryLimit,
+    MemoryMargin,
     MicroBatches,
     ModelPath,
+    RecomputeTypes,
     ScheduleOption,
     Stages,
+    Tokens,
+    memory_margin,
     micro_batch_group,
     numbers,
+    recompute_types,
     schedule_name,
     share,
+    tokens_per_micro_batch,
 )
 from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.cli.progress import ProgressLine
@@ -49,10 +55,12 @@ def plan(
     micro_batches: MicroBatches,
     interleave: Interleave = 1,
     memory_limit: MemoryLimit = None,
+    memory_margin_: MemoryMargin = "0",
     constant_memory: ConstantMemory = None,
     p2p: HopTime = "0",
     schedule: ScheduleOption = None,
     micro_batch_group_: GroupOption = None,
+    recompute: RecomputeTypes = None,
     min_layers: Annotated[
         int, typer.Option("--min-layers", metavar="N", help="Fewest layers in a cell.")
     ] = 1,
@@ -69,8 +77,12 @@ def plan(
         str, typer.Option("--gap", metavar="G", help="Stop this close to the best possible: 0.01 or 1%.")
     ] = "0",
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same plan.")] = 0,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what limits the plan; takes the time again.")
+    ] = False,
+    tokens: Tokens = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Folder to write plan.json to.")
+        str | None, typer.Option("--output", "-o", metavar="DIR", help="Folder to write plan.json to.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a plan.json that exists.")] = False,
     json_: AsJson = False,
@@ -80,7 +92,9 @@ def plan(
     from sapp_ppb.readers import read_model
     from sapp_ppb.writers import plan_to_json, write_plan
 
-    path = None if output is None else _free(output / "plan.json", force=force)
+    tokens = tokens_per_micro_batch(tokens)
+    _refuse_both(explain=explain, json_=json_)
+    path = None if output is None else _free(_folder(output) / "plan.json", force=force)
     problem = Problem(
         model=read_model(model),
         stages=stages,
@@ -92,6 +106,8 @@ def plan(
         constant_memory_mb=None
         if constant_memory is None
         else numbers("--constant-memory", constant_memory, "MB"),
+        memory_margin=memory_margin(memory_margin_),
+        recompute=recompute_types(recompute),
         p2p_ms=numbers("--p2p", p2p, "ms"),
         min_layers_per_cell=min_layers,
         target=target,
@@ -105,8 +121,28 @@ def plan(
         if json_:
             write_document(plan_to_json(outcome))
         else:
-            write_result(_text(outcome))
+            write_result(_text(outcome, tokens))
+    if explain and _exit_code(outcome) == FITS:
+        write_result(_explanation(outcome, time_limit))
     return _exit_code(outcome)
+
+
+def _refuse_both(*, explain: bool, json_: bool) -> None:
+    from sapp_ppb.errors import InputError
+
+    if explain and json_:
+        raise InputError(
+            "--explain", ["adds to the table, and --json prints the plan file alone; give one of the two"]
+        )
+
+
+def _folder(output: str) -> Path:
+    """Refuse an empty name, which would be the folder that one happens to be in."""
+    from sapp_ppb.errors import InputError
+
+    if not output.strip():
+        raise InputError("--output", [f"must name a folder (got {output!r}); this one is named ."])
+    return Path(output)
 
 
 def _free(path: Path, *, force: bool) -> Path:
@@ -142,7 +178,15 @@ def _planned(problem: "Problem", time_limit: float, gap: float, seed: int) -> "O
         raise NoPlanFoundError("interrupted before any plan was found") from None
 
 
-def _text(outcome: "Outcome") -> str:
+def _explanation(outcome: "Outcome", seconds: float) -> str:
+    from sapp_ppb.cli.explanation import explanation_text
+    from sapp_ppb.planner import explain
+
+    with ProgressLine():
+        return explanation_text(outcome, explain(outcome, seconds))
+
+
+def _text(outcome: "Outcome", tokens: int | None) -> str:
     from sapp_ppb.cli.tables import infeasible_text, outcome_text
     from sapp_ppb.planner import baselines
     from sapp_ppb.simulator import simulate
@@ -150,7 +194,7 @@ def _text(outcome: "Outcome") -> str:
     if outcome.plan is None:
         return infeasible_text(outcome)
     compared = [(baseline.name, simulate(baseline.plan)) for baseline in baselines(outcome.problem)]
-    return outcome_text(outcome, simulate(outcome.plan), compared)
+    return outcome_text(outcome, simulate(outcome.plan), compared, tokens=tokens)
 
 
 def _exit_code(outcome: "Outcome") -> int:

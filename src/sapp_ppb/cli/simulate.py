@@ -1,7 +1,7 @@
 """``sapp-ppb simulate``: what a plan that exists takes."""
 
 from sapp_ppb.cli.guard import FITS, NOTHING_FITS
-from sapp_ppb.cli.options import AsJson, ModelPath, PlanPath
+from sapp_ppb.cli.options import AsJson, ModelPath, PlanPath, Tokens, tokens_per_micro_batch
 from sapp_ppb.cli.output import write_document, write_result
 
 SHORT_HELP = "Time a plan that exists."
@@ -17,16 +17,17 @@ Examples:
 """
 
 
-def simulate(model: ModelPath, plan: PlanPath, json_: AsJson = False) -> int:
+def simulate(model: ModelPath, plan: PlanPath, tokens: Tokens = None, json_: AsJson = False) -> int:
     """Time a plan file."""
     from sapp_ppb.cli.tables import outcome_text
     from sapp_ppb.readers import read_model, read_plan
     from sapp_ppb.simulator import retime
     from sapp_ppb.writers import plan_to_json
 
+    tokens = tokens_per_micro_batch(tokens)
     timeline, outcome = retime(read_plan(plan, read_model(model)), str(plan))
     if json_:
         write_document(plan_to_json(outcome))
     else:
-        write_result(outcome_text(outcome, timeline))
+        write_result(outcome_text(outcome, timeline, tokens=tokens))
     return FITS if timeline.fits_memory else NOTHING_FITS

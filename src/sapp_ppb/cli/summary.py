@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy
+from sapp_ppb.problem import Problem
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
@@ -30,24 +31,57 @@ def title_text(outcome: Outcome) -> str:
     )
 
 
-def summary_rows(outcome: Outcome, timeline: "Timeline") -> list[tuple[str, str]]:
-    """Give the lines below the table of stages, as a name and its value."""
+def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = None) -> list[tuple[str, str]]:
+    """
+    Give the lines below the table of stages, as a name and its value.
+
+    Parameters
+    ----------
+    tokens
+        Tokens of a micro-batch; None leaves out what they come to a second.
+    """
     planned = outcome.status is not Status.FEASIBLE or outcome.seconds > 0
-    rows = [("makespan", f"{timeline.makespan_ms:,.1f} ms")]
+    rows = [("makespan", f"{timeline.makespan_ms:,.1f} ms"), *_rates(timeline, tokens)]
     if outcome.lower_bound_ms is not None:
         rows.append(("lower bound", f"{outcome.lower_bound_ms:,.1f} ms"))
         rows.append(("gap", _gap_text(outcome)))
-    over = stages_over(timeline)
+    over = timeline.stages_over
     rows.append(("status", "exceeds the memory limit" if over else _status_text(outcome)))
     if planned:
         rows.append(("stopped by", f"{outcome.stopped_by.value}: {_STOPPED[outcome.stopped_by]}"))
     rows.append(("bubble", bubble_text(timeline.bubble)))
     rows.append(("highest peak", _peak_text(timeline)))
+    rows += _limit_rows(outcome.problem)
     if over:
         rows.append(("over limit", _over_text(timeline, over)))
     if planned:
         rows.append(("planned in", f"{outcome.seconds:.1f} s, seed {outcome.seed}"))
     return rows
+
+
+def _rates(timeline: "Timeline", tokens: int | None) -> list[tuple[str, str]]:
+    """Say what a micro-batch takes of the step, and how many tokens a second that is."""
+    micro_batches = timeline.plan.problem.micro_batches
+    rows = [("step time", f"{timeline.makespan_ms / micro_batches:,.1f} ms per micro-batch")]
+    if tokens is not None:
+        a_second = 1000 * tokens * micro_batches / timeline.makespan_ms
+        rows.append(
+            ("tokens", f"{a_second:,.0f} per second, {tokens:,} in each of {micro_batches} micro-batches")
+        )
+    return rows
+
+
+def _limit_rows(problem: Problem) -> list[tuple[str, str]]:
+    """Say the limit and its margin, when there is one; the table shows what is left."""
+    if problem.memory_margin == 0.0 or problem.memory_limit_mb is None:
+        return []
+    margin = problem.memory_margin
+    free = margin if isinstance(margin, str) else f"{limit_text(margin)} MB"
+    limits = (
+        problem.memory_limit_mb if isinstance(problem.memory_limit_mb, tuple) else (problem.memory_limit_mb,)
+    )
+    given = ", ".join(limit_text(limit) for limit in limits)
+    return [("memory limit", f"{given} MB, of which a margin of {free} is kept free")]
 
 
 def _gap_text(outcome: Outcome) -> str:
@@ -102,12 +136,6 @@ def _over_text(timeline: "Timeline", over: Sequence[int], shown: int = 8) -> str
     return ", ".join(words) + (f" and {more} more stages" if more > 0 else "")
 
 
-def stages_over(timeline: "Timeline") -> list[int]:
-    """Stages that need more than their limit."""
-    pairs = zip(timeline.peak_memory_mb, timeline.plan.problem.limit_per_stage_mb, strict=True)
-    return [stage for stage, (peak, limit) in enumerate(pairs) if peak > limit * (1 + 1e-9)]
-
-
 def limit_text(limit_mb: float) -> str:
     """
     Say a limit as it was given.
@@ -127,26 +155,44 @@ def baseline_rows(
     best = outcome.makespan_ms or math.nan
     rows = [("this plan", f"{best:,.1f}", "1.000", "fits")]
     for name, timeline in timed:
-        over = stages_over(timeline)
+        over = timeline.stages_over
         fits = f"over on {len(over)} of {outcome.problem.stages} stages" if over else "fits"
         rows.append((name, f"{timeline.makespan_ms:,.1f}", f"{timeline.makespan_ms / best:.3f}", fits))
     return rows
 
 
 def shortage_rows(outcome: Outcome, shortage: Shortage) -> list[tuple[str, str]]:
-    """Say where memory is short, and what would do, as a name and its value."""
-    limit = limit_text(outcome.problem.limit_per_stage_mb[shortage.stage])
-    # Rounded up, so that it does when it is given back.
-    least = math.ceil(shortage.smallest_limit_mb)
-    rows = [
-        (
-            "short",
-            f"stage {shortage.stage}, by {shortage.over_mb:,.1f} MB over {limit} MB, at op {shortage.op}",
-        ),
-        ("would do", f"a limit of {least:,} MB on every stage (--memory-limit {least})"),
+    """Say where memory is short, and which single changes would do, as a name and its value."""
+    return [
+        ("short", _short_text(outcome.problem, shortage)),
+        *_limit_rows(outcome.problem),
+        *(("would do", _remedy_text(outcome.problem, shortage, *remedy)) for remedy in shortage.remedies),
     ]
-    return rows + [
-        ("would do", f"{change.replace('_', ' ')}: {value if isinstance(value, str) else limit_text(value)}")
-        for change, value in shortage.remedies
-        if change != "memory_limit_mb"
-    ]
+
+
+def _short_text(problem: Problem, shortage: Shortage) -> str:
+    if shortage.over_mb is None:
+        return "where, and by how much, could not be computed in time"
+    if shortage.stage is None:
+        return f"some stage, by {shortage.over_mb:,.1f} MB at least; which could not be computed in time"
+    limit = limit_text(problem.limit_per_stage_mb[shortage.stage])
+    short = f"stage {shortage.stage}, by {shortage.over_mb:,.1f} MB over {limit} MB, at op {shortage.op}"
+    return f"{short}, in the plan that exceeds it least of those found"
+
+
+def _remedy_text(problem: Problem, shortage: Shortage, change: str, value: float | str) -> str:
+    """Say one change as what to give on the command line; one that is not known as it stands."""
+    if change == "memory_limit_mb" and not isinstance(value, str):
+        least = math.ceil(value)  # rounded up, so that it does when it is given back
+        smallest = ", which is the smallest that works, to 1%" if shortage.proven else ""
+        return f"a limit of {least:,} MB on every stage (--memory-limit {least}){smallest}"
+    if change == "recompute":
+        types = ",".join([*(r.label for r in problem.recompute or ()), str(value)])
+        return f"recompute {value} too (--recompute {types})"
+    said = value if isinstance(value, str) else limit_text(value)
+    return {
+        "constant_memory_less_by_mb": f"{said} MB less of constant memory on every stage",
+        "schedule": f"another schedule (--schedule {said})",
+        "interleave": f"fewer chunks (--interleave {said})",
+        "stages": f"one more stage (--stages {said})",
+    }.get(change, f"{change.replace('_', ' ')}: {said}")

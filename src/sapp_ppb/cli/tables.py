@@ -33,7 +33,11 @@ _BARS = (20, 10)
 
 
 def outcome_text(
-    outcome: Outcome, timeline: "Timeline", compared: "Sequence[tuple[str, Timeline]]" = ()
+    outcome: Outcome,
+    timeline: "Timeline",
+    compared: "Sequence[tuple[str, Timeline]]" = (),
+    *,
+    tokens: int | None = None,
 ) -> str:
     """Fill the page of a plan: stages, what is known, what others do, and the lists of MindFormers."""
     page: list[RenderableType] = [
@@ -42,11 +46,11 @@ def outcome_text(
         stages_table(timeline, _widest_bar(timeline)),
         Text(),
     ]
-    page.append(_pairs(summary_rows(outcome, timeline)))
+    page.append(pairs_table(summary_rows(outcome, timeline, tokens)))
     if compared:
         page += [Text(), _comparison(outcome, compared)]
     lists = mindformers_text(mindformers_lists(timeline.plan))
-    return f"{_rendered(page)}\nMindFormers lists, [chunk][stage]\n{lists}"
+    return f"{rendered(page)}\nMindFormers lists, [chunk][stage]\n{lists}"
 
 
 def _comparison(outcome: Outcome, compared: "Sequence[tuple[str, Timeline]]") -> Table:
@@ -62,11 +66,11 @@ def _comparison(outcome: Outcome, compared: "Sequence[tuple[str, Timeline]]") ->
 
 def infeasible_text(outcome: Outcome) -> str:
     """Fill the page that says why nothing fits."""
-    said = "no plan fits: even the plan that needs least memory exceeds the limit"
+    said = "no plan fits the memory"
     page: list[RenderableType] = [Text(title_text(outcome)), Text(), Text(said)]
     if outcome.shortage is not None:
-        page.append(_pairs(shortage_rows(outcome, outcome.shortage)))
-    return _rendered(page)
+        page.append(pairs_table(shortage_rows(outcome, outcome.shortage)))
+    return rendered(page)
 
 
 def stages_table(timeline: "Timeline", bar: int) -> Table:
@@ -93,7 +97,9 @@ def stages_table(timeline: "Timeline", bar: int) -> Table:
         table.add_column(no_wrap=True)
     for stage, (busy, peak) in enumerate(zip(timeline.busy_ms, timeline.peak_memory_mb, strict=True)):
         cells = [cell_text(timeline.plan, stage, chunk) for chunk in range(problem.interleave)]
-        used = _used(peak, limits[stage], bar) if problem.memory_limit_mb is not None else []
+        used = []
+        if problem.memory_limit_mb is not None:
+            used = _used(peak, limits[stage], bar, over=stage in timeline.stages_over)
         limit = [limit_text(limits[stage])] if isinstance(problem.memory_limit_mb, tuple) else []
         table.add_row(str(stage), *cells, f"{busy / timeline.makespan_ms:.1%}", f"{peak:,.0f}", *limit, *used)
     return table
@@ -105,7 +111,8 @@ def _limit_headings(problem: Problem) -> list[str]:
         return []
     if isinstance(problem.memory_limit_mb, tuple):
         return ["limit, MB", "of limit"]
-    return [f"of {limit_text(problem.memory_limit_mb)} MB"]
+    # What a plan may use: the limit without the margin.
+    return [f"of {limit_text(problem.limit_per_stage_mb[0])} MB"]
 
 
 def cell_text(plan: Plan, stage: int, chunk: int) -> str:
@@ -146,10 +153,9 @@ def _counts_text(counts: Sequence[int]) -> str:
     return f"{sum(counts)} ({', '.join(recomputed)})" if recomputed else str(sum(counts))
 
 
-def _used(peak_mb: float, limit_mb: float, bar: int) -> list[str | Text]:
+def _used(peak_mb: float, limit_mb: float, bar: int, *, over: bool) -> list[str | Text]:
     """Share of a limit, as a number and as a bar; one that is too long ends in an arrow."""
     used = peak_mb / limit_mb if limit_mb > 0 else math.inf if peak_mb > 0 else 0.0
-    over = used > 1 + 1e-9
     full, empty, more = ("█", "░", "▶") if can_draw_blocks() else ("#", ".", ">")
     length = int(min(used, 1.0) * bar)
     drawn = full * length + empty * (bar - length) + (more if over else "")
@@ -160,7 +166,8 @@ def _used(peak_mb: float, limit_mb: float, bar: int) -> list[str | Text]:
     return [share, Text(drawn, style=style)] if bar else [share]
 
 
-def _pairs(rows: Sequence[tuple[str, str]]) -> Table:
+def pairs_table(rows: Sequence[tuple[str, str]]) -> Table:
+    """Give each name and its value a row."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
@@ -190,7 +197,7 @@ def _columns() -> int:
     return shutil.get_terminal_size((_PIPED_COLUMNS, 24)).columns
 
 
-def _rendered(page: Sequence[RenderableType]) -> str:
+def rendered(page: Sequence[RenderableType]) -> str:
     """Text of a page, without the blanks that fill its lines."""
     to = StringIO()
     console = _console(to)

@@ -1,7 +1,17 @@
 """Which plan is best: search on the exact simulator, bounds, baselines, and why nothing fits."""
 
 from sapp_ppb.planner.baselines import Baseline, baselines
+from sapp_ppb.planner.explain import Explanation, Relaxed, explain
 from sapp_ppb.planner.planning import Progress, plan_pipeline
 from sapp_ppb.planner.warm_up import needs_compiling
 
-__all__ = ["Baseline", "Progress", "baselines", "needs_compiling", "plan_pipeline"]
+__all__ = [
+    "Baseline",
+    "Explanation",
+    "Progress",
+    "Relaxed",
+    "baselines",
+    "explain",
+    "needs_compiling",
+    "plan_pipeline",
+]

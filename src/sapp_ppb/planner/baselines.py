@@ -27,6 +27,11 @@ def baselines(problem: Problem) -> tuple[Baseline, ...]:
     Even split without and with full recompute, and the classic bottleneck partition.
 
     Those that break a rule of the problem, such as a cell left empty, are left out.
+
+    Returns
+    -------
+    tuple
+        Up to three, in this order.
     """
     light, heavy = _types(problem, most=False), _types(problem, most=True)
     even, bottleneck = _even_split(problem), _bottleneck_split(problem)
@@ -45,8 +50,8 @@ def baselines(problem: Problem) -> tuple[Baseline, ...]:
 
 
 def _types(problem: Problem, *, most: bool) -> Ints:
-    """First or last type that each BODY entry considers; FULL is the last where it is given."""
-    return np.array([layer.considered[-1 if most else 0] for layer in problem.model.bodies])
+    """First or last type that the problem considers for each BODY entry; FULL is the last where it may be."""
+    return np.array([problem.considered(layer)[-1 if most else 0] for layer in problem.model.bodies])
 
 
 def _even_split(problem: Problem) -> Ints:

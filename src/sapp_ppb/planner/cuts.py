@@ -41,10 +41,6 @@ class PathCut:
     hops_ms: float
     length_ms: float
 
-    def length_at(self, forward_ms: Floats, backward_ms: Floats) -> float:
-        """Length of the path at other cell times."""
-        return float(self.hops_ms + self.forward @ forward_ms + self.backward @ backward_ms)
-
 
 class Separator:
     """Finds paths that no cut of this run has stated yet."""

@@ -26,14 +26,15 @@ class Solution:
         Value of the point, infinite without one.
     bound
         No point is below this; infinite when there is proven to be none.
-    row_duals
-        What one unit more on a row's side costs; empty after an integer program.
+    row_duals, column_duals
+        What one unit more on a row's side, or of a column, costs; empty without a point.
     """
 
     values: Floats | None
     objective: float
     bound: float
     row_duals: Floats
+    column_duals: Floats
 
 
 class LinearProgram:
@@ -44,7 +45,8 @@ class LinearProgram:
     --------
     >>> program = LinearProgram()
     >>> x, y = program.add_column(1.0, 0.0, 10.0, integer=True), program.add_column(1.0, 0.0, 10.0)
-    >>> program.add_row({x: 2.0, y: 1.0}, lower=5.0)
+    >>> program.add_row({x: 2.0, y: 1.0}, lower=5.0)  # its number
+    0
     >>> program.solve().objective  # x = 2, y = 1, or x = 3, y = 0
     3.0
     """
@@ -139,7 +141,13 @@ class LinearProgram:
         self._model.setOptionValue("time_limit", self._limit(self._model.getRunTime() + time_limit_s))
         status, kinds = self._run(), self._highspy.HighsModelStatus
         if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
-            return Solution(values=None, objective=math.inf, bound=math.inf, row_duals=np.empty(0))
+            return Solution(
+                values=None,
+                objective=math.inf,
+                bound=math.inf,
+                row_duals=np.empty(0),
+                column_duals=np.empty(0),
+            )
         if status not in (kinds.kOptimal, kinds.kTimeLimit, kinds.kIterationLimit):
             raise SolverError(f"HiGHS stopped: {self._model.modelStatusToString(status)}")
         return self._read(finished=status == kinds.kOptimal, relaxed=relaxed)
@@ -174,6 +182,7 @@ class LinearProgram:
             objective=objective,
             bound=bound,
             row_duals=np.array(solution.row_dual),
+            column_duals=np.array(solution.col_dual),
         )
 
 

@@ -1,50 +1,97 @@
-"""Why nothing fits: the stage, the op, the MB, and the limit that would do."""
+"""Why nothing fits: the stage, the op, the MB, and the single changes that would do."""
 
-from sapp_ppb.errors import NoPlanFoundError
-from sapp_ppb.plan import Shortage
-from sapp_ppb.planner.least_memory import least_memory
+import time
+import warnings
+
+from sapp_ppb.errors import PlannerNote, SolverError
+from sapp_ppb.plan import Plan, Shortage
+from sapp_ppb.planner.baselines import baselines
+from sapp_ppb.planner.least_memory import LeastMemory, least_memory
+from sapp_ppb.planner.remedies import find_remedies
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.price import price
-from sapp_ppb.simulator.timeline import stage_peaks
+from sapp_ppb.simulator.timeline import Peak, stage_peaks
+from sapp_ppb.targets import may_mix_selective_and_comm, mixed_cells
+
+# A limit is called the smallest when none that is lower by more than this share works.
+_PROVEN = 0.01
+# Shares of the time for the plan that exceeds its limits least, and for the smallest limit.
+_FOR_EXCESS, _FOR_LIMIT = 0.5, 0.5
+# Seconds for the remedies, however much time is left.
+_REMEDIES_S = 4.0
 
 
 def find_shortage(problem: Problem, *, time_limit_s: float) -> Shortage:
     """
     Explain an infeasible problem by the plan that exceeds its limits least.
 
-    Raises
-    ------
-    NoPlanFoundError
-        When that plan was not found in the time given.
-    SolverError
-        When the solver fails.
+    Returns
+    -------
+    Shortage
+        What could be found in time; at worst that every plan is over by so much.
     """
-    least = least_memory(problem, time_limit_s=time_limit_s)
-    if least.plan is None:
-        raise NoPlanFoundError(
-            "no plan fits, and why could not be computed in time; try a higher --time-limit"
-        )
-    peaks = stage_peaks(problem, price(least.plan))
-    limits = problem.limit_per_stage_mb
-    over = [peak.memory_mb - limit for peak, limit in zip(peaks, limits, strict=True)]
+    started = time.monotonic()
+    least = _least(problem, _FOR_EXCESS * time_limit_s)
+    plan = least.plan or _lightest_baseline(problem)
+    if plan is None:
+        known = least.over_mb if 0.0 <= least.over_mb < float("inf") else None
+        return Shortage(stage=None, op=None, over_mb=known, smallest_limit_mb=None, proven=False)
+    peaks = stage_peaks(problem, price(plan))
+    over = _over(problem, peaks)
     stage = over.index(max(over))
-    smallest = _smallest_limit(problem, max(over), time_limit_s)
+    left = time_limit_s - (time.monotonic() - started)
+    smallest, proven = _smallest_limit(problem, peaks, least, _FOR_LIMIT * left)
+    left = time_limit_s - (time.monotonic() - started)
     return Shortage(
         stage=stage,
         op=str(peaks[stage].op),
         over_mb=over[stage],
         smallest_limit_mb=smallest,
-        remedies=(("memory_limit_mb", smallest),),
+        proven=proven,
+        remedies=(
+            ("memory_limit_mb", smallest),
+            *find_remedies(problem, plan, time_limit_s=min(_REMEDIES_S, left)),
+        ),
     )
 
 
-def _smallest_limit(problem: Problem, over_mb: float, time_limit_s: float) -> float:
-    """Smallest single limit for all stages that some plan meets, by the plan that meets it."""
-    if isinstance(problem.memory_limit_mb, float | int):
-        return problem.memory_limit_mb + over_mb
-    least = least_memory(problem, one_limit=True, time_limit_s=time_limit_s)
-    if least.plan is None:
-        raise NoPlanFoundError(
-            "no plan fits, and why could not be computed in time; try a higher --time-limit"
-        )
-    return max(peak.memory_mb for peak in stage_peaks(problem, price(least.plan)))
+def _least(problem: Problem, time_limit_s: float, *, one_limit: bool = False) -> LeastMemory:
+    """Least memory; nothing is known when the solver fails, and nothing fits all the same."""
+    try:
+        return least_memory(problem, one_limit=one_limit, time_limit_s=max(time_limit_s, 0.1))
+    except SolverError as error:
+        warnings.warn(f"why nothing fits is known in part only: {error}", PlannerNote, stacklevel=3)
+        return LeastMemory(plan=None, over_mb=float("-inf"))
+
+
+def _lightest_baseline(problem: Problem) -> Plan | None:
+    """Baseline that exceeds its limits least: a plan to name a stage with when there is no better."""
+    plans = [
+        baseline.plan
+        for baseline in baselines(problem)
+        if may_mix_selective_and_comm(problem.target) or not mixed_cells(baseline.plan)
+    ]
+    return min(plans, key=lambda plan: max(_over(problem, stage_peaks(problem, price(plan)))), default=None)
+
+
+def _over(problem: Problem, peaks: tuple[Peak, ...]) -> list[float]:
+    return [peak.memory_mb - limit for peak, limit in zip(peaks, problem.limit_per_stage_mb, strict=True)]
+
+
+def _smallest_limit(
+    problem: Problem, peaks: tuple[Peak, ...], least: LeastMemory, time_limit_s: float
+) -> tuple[float, bool]:
+    """
+    One limit for all stages that some plan meets, and whether it is as good as the smallest.
+
+    With one limit for all stages the plan that exceeds it least is the one that holds
+    least; with several that is another question.
+    """
+    bound = min(problem.limit_per_stage_mb) + least.over_mb
+    needed = max(peak.memory_mb for peak in peaks)
+    if isinstance(problem.memory_limit_mb, tuple):
+        answer = _least(problem, time_limit_s, one_limit=True)
+        bound = answer.over_mb
+        if answer.plan is not None:
+            needed = min(needed, max(peak.memory_mb for peak in stage_peaks(problem, price(answer.plan))))
+    return problem.limit_for(needed), bool(needed - bound <= _PROVEN * needed)

@@ -12,6 +12,8 @@ lowers any row of live counts; what is left is where layers go:
           entry k + 1 stands in cells <= c only if done[k, c] = 1
     (M6)  a cell's layers are all without COMM or all without SELECTIVE, where the
           target can not say both
+
+With one chunk a stage the answer comes by dynamic programming, in ``least_memory_chain``.
 """
 
 from dataclasses import dataclass
@@ -21,11 +23,14 @@ import numpy as np
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.highs import LinearProgram
+from sapp_ppb.planner.least_memory_chain import least_memory_chain
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
 from sapp_ppb.simulator.price import LayerTables, layer_tables
 from sapp_ppb.targets import may_mix_selective_and_comm
 
+# Layers beyond which tables of all runs of a chain take gigabytes.
+_MOST_LAYERS = 3_000
 # Column of a variant of types, a BODY entry and a cell.
 Number = dict[tuple[int, int, int], int]
 
@@ -47,7 +52,9 @@ class LeastMemory:
     over_mb: float
 
 
-def least_memory(problem: Problem, *, one_limit: bool = False, time_limit_s: float = 60.0) -> LeastMemory:
+def least_memory(
+    problem: Problem, *, one_limit: bool = False, any_that_fits: bool = False, time_limit_s: float = 60.0
+) -> LeastMemory:
     """
     Find the plan whose worst stage exceeds its limit least.
 
@@ -55,17 +62,41 @@ def least_memory(problem: Problem, *, one_limit: bool = False, time_limit_s: flo
     ----------
     one_limit
         Measure excess from 0 MB on every stage: the answer is then the smallest
-        single limit that some plan meets.
+        single limit that some plan meets, before any margin.
+    any_that_fits
+        Be content with any plan within the limits, which is found sooner.
+
+    Returns
+    -------
+    LeastMemory
+        The plan and the proven excess, MB.
 
     Raises
     ------
     SolverError
         When the solver fails.
     """
-    program, tables = LinearProgram(), layer_tables(problem)
-    over = program.add_column(1.0, -np.inf, np.inf)
-    entries, cells = problem.model.bodies, range(problem.cells)
+    tables = layer_tables(problem)
     variants = _variants(problem, tables)
+    if problem.interleave == 1 and problem.model.body_count <= _MOST_LAYERS:
+        limits = (0.0,) * problem.stages if one_limit else problem.limit_per_stage_mb
+        plan, over_mb = least_memory_chain(problem, tables, variants, limits)
+        return LeastMemory(plan=plan, over_mb=over_mb)
+    return _by_program(problem, tables, variants, one_limit, any_that_fits, time_limit_s)
+
+
+def _by_program(
+    problem: Problem,
+    tables: LayerTables,
+    variants: list[list[int | None]],
+    one_limit: bool,
+    any_that_fits: bool,
+    time_limit_s: float,
+) -> LeastMemory:
+    """Solve (M1) to (M6)."""
+    program = LinearProgram()
+    over = program.add_column(float(not any_that_fits), -np.inf, 0.0 if any_that_fits else np.inf)
+    entries, cells = problem.model.bodies, range(problem.cells)
     number = {
         (v, k, cell): program.add_column(0.0, 0.0, layer.count, integer=True)
         for v, types in enumerate(variants)
@@ -141,9 +172,12 @@ def _add_memory_rows(
 
 def _add_order_rows(program: LinearProgram, problem: Problem, number: Number) -> None:
     """Add (M5)."""
+    of_entry: dict[int, list[tuple[int, int]]] = {}
+    for (_, k, cell), column in number.items():
+        of_entry.setdefault(k, []).append((cell, column))
 
     def upto(entry: int, last: int) -> dict[int, float]:
-        return {column: 1.0 for (_, k, cell), column in number.items() if k == entry and cell <= last}
+        return {column: 1.0 for cell, column in of_entry[entry] if cell <= last}
 
     for k, layer in enumerate(problem.model.bodies[:-1]):
         after = problem.model.bodies[k + 1].count

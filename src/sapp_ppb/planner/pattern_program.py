@@ -25,13 +25,17 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.cuts import PathCut
 from sapp_ppb.planner.highs import LinearProgram
+from sapp_ppb.planner.pattern_splits import (
+    Region,
+    Shares,
+    pattern_features,
+    region_splits,
+    regions_without,
+)
 from sapp_ppb.planner.patterns import StagePatterns
 from sapp_ppb.problem import Problem
 
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-# Which patterns of each stage a part of the search space may use.
-Region = tuple[Mask, ...]
 
 # The program works in units of which the cutoff has this many, whatever the user's times are.
 UNITS = 1e4
@@ -43,7 +47,7 @@ _PRICING_ROUNDS = 50
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Point:
+class PatternPoint:
     """
     Solution of the program over a region.
 
@@ -59,14 +63,17 @@ class Point:
         Whether every stage uses one pattern and nothing is missing.
     reduced
         For each stage the reduced costs of its patterns, in milliseconds.
+    layers
+        Layers of each cell; shape (cells,).
     """
 
     bound_ms: float
     forward_ms: Floats
     backward_ms: Floats
-    shares: tuple[tuple[NDArray[np.int64], Floats], ...]
+    shares: Shares
     is_whole: bool
     reduced: tuple[Floats, ...]
+    layers: Floats
 
 
 class PatternProgram:
@@ -95,6 +102,7 @@ class PatternProgram:
         self._is_column = [np.zeros(len(each.layers), dtype=bool) for each in patterns]
         self._region: Region = self.whole_region()
         self._entries = [self._stage_entries(each) for each in patterns]
+        self._features = pattern_features(patterns)
 
     def whole_region(self) -> Region:
         """All patterns of all stages."""
@@ -161,7 +169,7 @@ class PatternProgram:
         open_ = [math.inf if region[stage][pattern] else 0.0 for stage, pattern in self._columns]
         self._program.set_bounds(columns, np.zeros(len(columns)), np.array(open_))
 
-    def solve(self, pricing_rounds: int = _PRICING_ROUNDS) -> Point:
+    def solve(self, pricing_rounds: int = _PRICING_ROUNDS) -> PatternPoint:
         """
         Solve over the region entered, adding columns until none is worth it.
 
@@ -229,29 +237,54 @@ class PatternProgram:
         self._columns.append((stage, pattern))
         self._is_column[stage][pattern] = True
 
-    def _point(self, bound_ms: float, values: Floats, reduced: list[Floats]) -> Point:
+    def _point(self, bound_ms: float, values: Floats, reduced: list[Floats]) -> PatternPoint:
         used: list[dict[int, float]] = [{} for _ in self.patterns]
         for (stage, pattern), share in zip(self._columns, values[self._first :], strict=False):
             if share > 1e-7:
                 used[stage][pattern] = float(share)
         shares = tuple((np.array(list(each), dtype=np.int64), np.array(list(each.values()))) for each in used)
         missing = values[self._penalised].max() > 1e-9
-        return Point(
+        return PatternPoint(
             bound_ms=bound_ms,
             forward_ms=values[self._forward] * self._unit,
             backward_ms=values[self._backward] * self._unit,
             shares=shares,
             is_whole=not missing and all(len(each) == 1 for each in used),
             reduced=tuple(costs * self._unit for costs in reduced),
+            layers=self._layers(shares),
         )
 
-    def _nothing(self) -> Point:
+    def _layers(self, shares: Shares) -> Floats:
+        layers = np.zeros(self.problem.cells)
+        for each, (used, share) in zip(self.patterns, shares, strict=True):
+            layers[each.cells] = share @ each.layers[used].sum(axis=2)
+        return layers
+
+    def _nothing(self) -> PatternPoint:
         empty = np.empty(0)
-        return Point(
-            bound_ms=math.inf, forward_ms=empty, backward_ms=empty, shares=(), is_whole=False, reduced=()
+        return PatternPoint(
+            bound_ms=math.inf,
+            forward_ms=empty,
+            backward_ms=empty,
+            shares=(),
+            is_whole=False,
+            reduced=(),
+            layers=empty,
         )
 
-    def plan_of(self, point: Point) -> Plan:
+    def tightened(self, region: Region, point: PatternPoint, room_ms: float) -> Region:
+        """Drop the patterns whose reduced cost says that no plan with them is as fast."""
+        return tuple(mask & (costs <= room_ms) for mask, costs in zip(region, point.reduced, strict=True))
+
+    def splits(self, region: Region, point: PatternPoint) -> list[tuple[Region, Region]]:
+        """Ways to split a region at its solution, the most promising first."""
+        return region_splits(self._features, region, point.shares)
+
+    def set_apart(self, region: Region, point: PatternPoint) -> list[Region]:
+        """Split a region around its whole solution, which is left out."""
+        return regions_without(region, point.shares)
+
+    def plan_of(self, point: PatternPoint) -> Plan:
         """Plan of a whole solution."""
         entries = len(self.problem.model.bodies)
         counts = np.zeros((entries, len(Recompute), self.problem.cells), dtype=np.int64)

@@ -207,7 +207,9 @@ def undominated(layers: Floats, backward_ms: Floats) -> Ints:
     >>> undominated(layers, np.array([[2.0, 2.0], [1.0, 3.0], [2.0, 3.0]]))
     array([0, 1])
     """
-    _, group = np.unique(layers.reshape(len(layers), -1), axis=0, return_inverse=True)
+    _, group = np.unique(
+        layers.reshape(len(layers), layers.shape[1] * layers.shape[2]), axis=0, return_inverse=True
+    )
     group = group.ravel()
     kept: list[int] = []
     order = np.lexsort((backward_ms.sum(axis=1), group))

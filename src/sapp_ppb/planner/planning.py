@@ -5,12 +5,17 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sapp_ppb.errors import InputError, NoPlanFoundError, PlannerNote, SolverError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
 from sapp_ppb.planner.baselines import baselines
 from sapp_ppb.planner.bounds import lower_bound
 from sapp_ppb.planner.budget import Budget, budget_for
+from sapp_ppb.planner.count_program import CountProgram
 from sapp_ppb.planner.exact_chain import ExactChain
 from sapp_ppb.planner.fronts import FrontTooLargeError
 from sapp_ppb.planner.infeasible import find_shortage
@@ -34,6 +39,10 @@ _ROUNDING = 1e-12
 _MOVES_TO_FIT = 2000
 # Moves after which a first proof is tried where that is quick.
 _MOVES_TO_PROVE = 60_000
+# Every so many nodes of branch and bound, so many moves search near the best open one.
+_GUIDED_EVERY, _GUIDED_MOVES = 2, 4000
+# Moves that refine a better plan found so.
+_REFINING_MOVES = 30_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +184,7 @@ class _Run:
             if stop:
                 return stop
         stop = self._anneal(search, self.budget.moves, known)
-        return stop or self._prove_chain() or self._branch() or StoppedBy.BUDGET
+        return stop or self._prove_chain() or self._branch(search) or StoppedBy.BUDGET
 
     def _anneal(self, search: Search, moves: int, known: Plan | None) -> StoppedBy | None:
         for state in search.run(moves, known):
@@ -205,28 +214,49 @@ class _Run:
             self._consider(answer.plan)
         return self._reason_to_stop()
 
-    def _branch(self) -> StoppedBy | None:
+    def _branch(self, search: Search) -> StoppedBy | None:
         """Raise the bound, and meet better plans, by branch and bound over patterns."""
         if self.problem.interleave == 1 or self.best is None:
             return None
         self._report("proof")
-        cutoff, costs = self.best.makespan_ms, price(self.best.plan)
         try:
-            patterns = list_patterns(self.problem, cutoff, may_mix=self._may_mix)
-            program = PatternProgram(self.problem, patterns, cutoff)
-            tree = Tree(program, cutoff, (costs.forward_ms, costs.backward_ms))
-            for progress in tree.run(self.budget.work, self.started + self.budget.time_limit_s):
+            tree = self._tree(self.best)
+            for number, progress in enumerate(
+                tree.run(self.budget.work, self.started + self.budget.time_limit_s)
+            ):
                 self.bound_ms = max(self.bound_ms, progress.bound_ms)
                 if progress.plan is not None:
                     self._consider(progress.plan)
+                if progress.layers is not None and number % _GUIDED_EVERY == 0:
+                    self._search_near(search, progress.layers)
+                    tree.lower_cutoff(self.best.makespan_ms)
                 self._report("proof")
                 if reason := self._reason_to_stop():
                     return reason
-        except TooManyPatternsError:
-            return None
         except SolverError as error:
             warnings.warn(f"no proof: {error}", PlannerNote, stacklevel=2)
         return self._reason_to_stop()
+
+    def _search_near(self, search: Search, layers: NDArray[np.float64]) -> None:
+        """Search near fractional numbers of layers a cell; longer where that finds a better plan."""
+        before = self.best
+        state = search.start_near(layers)
+        for _ in search.anneal(state, _GUIDED_MOVES):
+            pass
+        self._take(search, state)
+        if self.best is not before:
+            for again in search.refine(state, _REFINING_MOVES):
+                self._take(search, again)
+
+    def _tree(self, best: Timeline) -> Tree[Any, Any]:
+        """Branch and bound over patterns where they can be listed, over counts elsewhere."""
+        cutoff, costs = best.makespan_ms, price(best.plan)
+        centre = (costs.forward_ms, costs.backward_ms)
+        try:
+            patterns = list_patterns(self.problem, cutoff, may_mix=self._may_mix)
+        except TooManyPatternsError:
+            return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
+        return Tree(PatternProgram(self.problem, patterns, cutoff), cutoff, centre)
 
     @property
     def _may_mix(self) -> bool:

@@ -5,7 +5,7 @@ Work is counted in moves, never in seconds, so that a seed has one answer.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.graph import build_graph
 from sapp_ppb.simulator.memory import live_rows
 from sapp_ppb.simulator.price import layer_tables
-from sapp_ppb.simulator.timeline import hop_times
+from sapp_ppb.simulator.timeline import hop_times, simulate
 
 Array = NDArray[np.float64]
 
@@ -25,15 +25,19 @@ Array = NDArray[np.float64]
 _MOVES_A_START = 12_000
 _FEWEST_STARTS, _MOST_STARTS = 6, 64
 _REFINED = 3
+# Share of the moves that goes to the starts.
+_SCATTERED = 0.75
 # How far starts are thrown from equal cells, in cells; one regime of splits is seldom all.
-_SPREADS = (0.0, 0.6, 1.0, 2.0, 0.3, 3.0)
+_SPREADS = (0.0, 0.6, 0.0, 1.0, 0.3, 2.0, 3.0)
 # Rounds in which a start is annealed; between them the caller can look, stop or go on.
 _ROUNDS = 8
 _POOL = 64
 # Temperatures as shares of the makespan.
 _HOT, _COLD = 5e-3, 5e-5
-# Every other start is hotter by this factor, the refined ones colder.
-_HOTTER, _COLDER = 4.0, 1 / 3
+# Starts differ in temperature by these factors, in turn; the refined ones are colder.
+_HEATS, _COLDER = (1.0, 4.0, 0.2, 4.0, 1.0), 1 / 3
+# Ops of a step that is long enough to be shortened for the first look.
+_LONG = 30_000
 # What unevenness weighs against the makespan, in temperatures.
 _GUIDANCE = 50.0
 
@@ -126,6 +130,23 @@ def search_tables(problem: Problem) -> Tables:
     )
 
 
+# Columns of a graph that the kernels take, and what its hops cost.
+Timing = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Array]
+
+
+def _timing(problem: Problem) -> Timing:
+    graph = build_graph(problem.order)
+    return (graph.stage, graph.price, graph.before, graph.giver, hop_times(problem, graph))
+
+
+def _shorter(problem: Problem) -> Problem | None:
+    """Find the same problem with as few micro-batches as fill the pipeline, where that saves much."""
+    ops, whole = 2 * problem.cells * problem.micro_batches, problem.micro_batches % problem.stages == 0
+    if ops < _LONG or not whole or problem.micro_batches < 4 * problem.stages or problem.micro_batch_group:
+        return None
+    return replace(problem, micro_batches=2 * problem.stages)
+
+
 class Search:
     """
     One search over one problem.
@@ -140,8 +161,12 @@ class Search:
         self.problem = problem
         self.may_mix = may_mix
         self.tables = search_tables(problem)
-        graph = build_graph(problem.order)
-        self._graph = (graph.stage, graph.price, graph.before, graph.giver, hop_times(problem, graph))
+        self._fine = _timing(problem)
+        # Scattered starts of a long step are timed on a shorter one, with the memory of the long.
+        shorter = _shorter(problem)
+        self._coarse = self._fine if shorter is None else _timing(shorter)
+        self._graph = self._fine
+        self._cheaper = len(self._fine[0]) / len(self._coarse[0])
         self._random = np.array([seed * 1_000_003 + 12_345], dtype=np.uint64)
         self._numbers = np.random.default_rng(seed)
         cells = problem.cells
@@ -152,18 +177,54 @@ class Search:
             np.arange(_POOL),
         )
 
-    def start(self, spread: float) -> State:
-        """Cut the chain into cells of equal time, each boundary moved at random by up to ``spread`` cells."""
-        tables, cells, layers = self.tables, self.problem.cells, len(self.tables.kind)
-        time = np.cumsum(tables.fwd + tables.bwd[:, Recompute.NONE])
+    def start_near(self, layers: Array) -> State:
+        """Cut the chain where fractional numbers of layers a cell would, rounded along the chain."""
+        bound = np.concatenate([[0], np.rint(np.cumsum(layers)[:-1]), [len(self.tables.kind)]])
+        return self._fresh(np.clip(bound, 0, len(self.tables.kind)).astype(np.int64))
+
+    def start(self, spread: float, weights: Array | None = None) -> State:
+        """
+        Cut the chain into cells of given shares of its time, boundaries moved at random.
+
+        Parameters
+        ----------
+        spread
+            How far a boundary may move, in cells.
+        weights
+            Relative time of each cell; shape (cells,).  None: all alike.
+        """
+        tables, cells = self.tables, self.problem.cells
+        times = tables.fwd + tables.bwd[:, Recompute.NONE]
         before = tables.fixed[0, 0] + tables.fixed[1, 0]
-        total = before + time[-1] + tables.fixed[0, -1] + tables.fixed[1, -1]
-        targets = total * (np.arange(1, cells) + spread * self._numbers.uniform(-1, 1, cells - 1)) / cells
-        inner = np.searchsorted(time + before, np.sort(targets))
-        bound = np.concatenate([[0], inner, [layers]]).astype(np.int64)
+        total = before + times.sum() + tables.fixed[0, -1] + tables.fixed[1, -1]
+        shares = np.ones(cells) if weights is None else weights
+        upto = np.cumsum(shares)[:-1] / shares.sum()
+        targets = total * (upto + spread * self._numbers.uniform(-1, 1, cells - 1) / cells)
+        # A boundary falls on the layer whose middle is next.
+        inner = np.searchsorted(before + np.cumsum(times) - times / 2, np.sort(targets))
+        return self._fresh(np.concatenate([[0], inner, [len(self.tables.kind)]]).astype(np.int64))
+
+    def _weights(self, start: int) -> Array | None:
+        """
+        Draw the cells' shares of a start: alike, chunks at random, or no layers in the first chunk.
+
+        The first chunk's micro-batches live longest, and where cells may be empty the
+        best plans can leave it so and fill the others evenly, the later ones a little more.
+        """
+        chunks, stages = self.problem.interleave, self.problem.stages
+        if chunks == 1 or start % 3 == 0:
+            return None
+        if start % 3 == 1:
+            return np.repeat(self._numbers.exponential(size=chunks) + 1e-9, stages)
+        tilt = self._numbers.uniform(0.0, 0.3) * np.linspace(-1, 1, chunks - 1) if chunks > 2 else np.zeros(1)
+        return np.repeat(np.concatenate([[1e-9], 1.0 + tilt]), stages)
+
+    def _fresh(self, bound: NDArray[np.int64]) -> State:
+        """State of given cells, every layer in its fastest type where that fits."""
+        tables = self.tables
         _keep_least(bound, tables.least)
         rec = np.argmin(np.where(tables.usable, tables.bwd, np.inf), axis=1)
-        banned = np.full(cells, -1 if self.may_mix else Recompute.COMM, dtype=np.int64)
+        banned = np.full(self.problem.cells, -1 if self.may_mix else Recompute.COMM, dtype=np.int64)
         return self._state(bound, rec, banned)
 
     def resume(self, plan: Plan) -> State:
@@ -233,7 +294,7 @@ class Search:
 
     def run(self, moves: int, known: Plan | None = None) -> Iterator[State]:
         """
-        Anneal many starts with half of the moves, then refine the best ones.
+        Anneal many starts with most of the moves, then refine the best ones.
 
         Parameters
         ----------
@@ -247,23 +308,42 @@ class Search:
         State
             The state at work, after every round.
         """
-        number = min(max(moves // (2 * _MOVES_A_START), _FEWEST_STARTS), _MOST_STARTS)
+        scattered = int(_SCATTERED * moves * self._cheaper)
+        number = min(max(scattered // _MOVES_A_START, _FEWEST_STARTS), _MOST_STARTS)
         states = []
+        self._time_on(self._coarse)
         for start in range(number):
             spread = _SPREADS[start % len(_SPREADS)]
-            state = self.resume(known) if known else self.start(spread)
+            state = self.resume(known) if known else self.start(spread, self._weights(start))
             states.append(state)
-            hot = _HOT * (_HOTTER if start % 2 else 1.0)
-            yield from self.anneal(state, moves // (2 * number), hot=hot)
+            hot = _HOT * _HEATS[start % len(_HEATS)]
+            yield from self.anneal(state, scattered // number, hot=hot)
+        self._time_on(self._fine)
+        if self._coarse is not self._fine:
+            for state in states:
+                self._time_anew(state)
         states.sort(key=_rank)
         for state in states[:_REFINED]:
-            again = self._refreshed(state.from_best())
-            yield from self.anneal(again, moves // (2 * _REFINED), hot=_HOT * _COLDER)
+            yield from self.refine(state, int((1 - _SCATTERED) * moves) // _REFINED)
 
-    def _refreshed(self, state: State) -> State:
-        fresh = self._state(state.bound, state.rec, state.banned)
-        fresh.score[:] = state.score
-        return fresh
+    def _time_on(self, graph: Timing) -> None:
+        """Time on another graph from here on; what is known of the last one's paths is void."""
+        if graph is not self._graph:
+            self._graph = graph
+            self._pool[2][0] = 0
+
+    def _time_anew(self, state: State) -> None:
+        """Time the best plan of a state on the graph in use."""
+        plan = self.plan_of(state)
+        if plan is not None:
+            state.score[3] = simulate(plan).makespan_ms
+
+    def refine(self, state: State, moves: int) -> Iterator[State]:
+        """Anneal again from the best plan of a state, colder."""
+        again = state.from_best()
+        fresh = self._state(again.bound, again.rec, again.banned)
+        fresh.score[:] = again.score
+        yield from self.anneal(fresh, moves, hot=_HOT * _COLDER)
 
 
 def _rank(state: State) -> tuple[float, float]:

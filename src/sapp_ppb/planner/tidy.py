@@ -19,6 +19,11 @@ def tidied(plan: Plan) -> Plan:
 
     No path gets longer when no backward does, so the makespan can only fall.
     Types of equal time tie: the one that recomputes less is preferred.
+
+    Returns
+    -------
+    Plan
+        The same split.
     """
     problem, tables = plan.problem, layer_tables(plan.problem)
     counts, costs = plan.counts.copy(), price(plan)
@@ -44,8 +49,9 @@ def tidied(plan: Plan) -> Plan:
 def _steps(plan: Plan) -> Iterator[tuple[int, Recompute, Recompute]]:
     """Entry, a type, and one that recomputes less and is no slower; the least recompute first."""
     for k, layer in enumerate(plan.problem.model.bodies):
-        for less in layer.considered:
-            for more in reversed(layer.considered):
+        considered = plan.problem.considered(layer)
+        for less in considered:
+            for more in reversed(considered):
                 if less < more and layer.backward_ms[less] <= layer.backward_ms[more]:
                     yield k, more, less
 

@@ -1,11 +1,10 @@
 """
-Best-bound branch and bound over the patterns of stages.
+Best-bound branch and bound over a linear program of plans.
 
-A node is a region: for every stage the patterns that it may still use.  Its bound
-is the linear program's; paths that its solution breaks are stated first, at a
-point pulled towards the best fractional centre known, which makes them deeper.
-Every split leaves each pattern in exactly one child, so no plan is lost; what is
-dropped besides is proven slower than the cutoff by its reduced cost.
+A node is a region of plans.  Its bound is the linear program's; paths that its
+solution breaks are stated first, at a point pulled towards the best fractional
+centre known, which makes them deeper.  Every split leaves each plan in one child,
+so none is lost; what is dropped besides is proven slower than the cutoff.
 """
 
 import heapq
@@ -14,17 +13,19 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.plan import Plan
-from sapp_ppb.planner.cuts import Separator
-from sapp_ppb.planner.pattern_program import PatternProgram, Point, Region
-from sapp_ppb.planner.patterns import StagePatterns
+from sapp_ppb.planner.cuts import PathCut, Separator
+from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.timeline import simulate
 
 Floats = NDArray[np.float64]
+R = TypeVar("R")
+P = TypeVar("P", bound="Point")
 
 # A node whose bound is this close to the cutoff, as a share, can only hold plans as slow.
 _CLOSED = 5e-7
@@ -38,25 +39,100 @@ _CANDIDATES = 4
 _MOST_CUTS = 300
 
 
+class Point(Protocol):
+    """Solution of a program over a region."""
+
+    @property
+    def bound_ms(self) -> float:
+        """No plan of the region is faster."""
+
+    @property
+    def forward_ms(self) -> Floats:
+        """Forward times of the cells; shape (cells,)."""
+
+    @property
+    def backward_ms(self) -> Floats:
+        """Backward times of the cells; shape (cells,)."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the solution is a plan."""
+
+    @property
+    def layers(self) -> Floats:
+        """Layers of each cell; shape (cells,)."""
+
+
+class Program(Protocol[R, P]):
+    """A linear program of plans that can be restricted to regions and cut by paths."""
+
+    problem: Problem
+    work: int
+
+    def whole_region(self) -> R:
+        """Region of all plans."""
+
+    def enter(self, region: R) -> None:
+        """Restrict the program to a region."""
+
+    def solve(self, pricing_rounds: int = ...) -> P:
+        """Solve over the region entered."""
+
+    def state(self, cut: PathCut) -> None:
+        """Add a path."""
+
+    @property
+    def cuts(self) -> int:
+        """Paths that are stated."""
+
+    def drop_slack_cuts(self) -> None:
+        """Forget the paths that do not bind."""
+
+    def tightened(self, region: R, point: P, room_ms: float) -> R:
+        """Region without what is proven to cost more than ``room_ms`` above the point's bound."""
+
+    def splits(self, region: R, point: P) -> list[tuple[R, R]]:
+        """Ways to split a region at its solution, the most promising first."""
+
+    def set_apart(self, region: R, point: P) -> list[R]:
+        """Split a region around its whole solution, which is left out."""
+
+    def plan_of(self, point: P) -> Plan:
+        """Plan of a whole solution."""
+
+
 @dataclass(frozen=True, order=True)
-class _Node:
+class _Node(Generic[R, P]):
     """A part of the search space that is still open."""
 
     bound_ms: float
     number: int
-    region: Region = field(compare=False)
-    point: Point = field(compare=False)
+    region: R = field(compare=False)
+    point: P = field(compare=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TreeProgress:
-    """Bound so far, and a better plan when one has just been met."""
+    """
+    Where the search stands.
+
+    Attributes
+    ----------
+    bound_ms
+        No plan is faster.
+    plan
+        A better plan when one has just been met.
+    layers
+        Layers of each cell at the most promising open node, fractional; shape
+        (cells,), or None when nothing is open.
+    """
 
     bound_ms: float
     plan: Plan | None = None
+    layers: Floats | None = None
 
 
-class Tree:
+class Tree(Generic[R, P]):
     """
     The search for one problem.
 
@@ -68,17 +144,22 @@ class Tree:
         Times of its cells, forward and backward; shape (cells,) each.
     """
 
-    def __init__(self, program: PatternProgram, cutoff_ms: float, centre: tuple[Floats, Floats]) -> None:
+    def __init__(self, program: Program[R, P], cutoff_ms: float, centre: tuple[Floats, Floats]) -> None:
         self._program = program
         self._cutoff_ms = cutoff_ms
         self._centre, self._centre_ms = centre, math.inf
         self._separator = Separator(program.problem)
-        self._features = [_features(each) for each in program.patterns]
+        self._left_ms = math.inf  # least bound of what was closed or could be split no further
+        self._met: Plan | None = None  # better plan that has not been told yet
         self._numbers = itertools.count()
 
     @property
     def _closed_ms(self) -> float:
         return self._cutoff_ms * (1 - _CLOSED)
+
+    def lower_cutoff(self, makespan_ms: float) -> None:
+        """Look for plans faster than one that was found elsewhere."""
+        self._cutoff_ms = min(self._cutoff_ms, makespan_ms)
 
     def run(self, work: int, deadline: float) -> Iterator[TreeProgress]:
         """
@@ -92,44 +173,52 @@ class Tree:
         SolverError
             When the solver fails.
         """
-        heap = [self._node(self._program.whole_region(), 0.0, _ROOT_ROUNDS, deadline)]
-        while heap and heap[0].bound_ms < self._closed_ms:
-            yield TreeProgress(bound_ms=heap[0].bound_ms)
+        root = self._node(self._program.whole_region(), 0.0, _ROOT_ROUNDS, deadline)
+        heap: list[_Node[R, P]] = []
+        self._file(root, heap)
+        while heap and heap[0].bound_ms < min(self._closed_ms, self._left_ms):
+            yield self._progress(heap)
             if self._program.work >= work or time.monotonic() > deadline:
                 return
-            node = heapq.heappop(heap)
-            plan = None
-            for child in self._children(node, deadline):
-                if child.point.is_whole:
-                    plan = self._taken(child) or plan
-                if child.bound_ms < self._closed_ms:
-                    heapq.heappush(heap, child)
-            if plan is not None:
-                bound = heap[0].bound_ms if heap else self._cutoff_ms
-                yield TreeProgress(bound_ms=min(bound, self._cutoff_ms), plan=plan)
-        yield TreeProgress(bound_ms=self._cutoff_ms)
+            for child in self._children(heapq.heappop(heap), deadline):
+                self._file(child, heap)
+        yield self._progress(heap)
 
-    def _taken(self, node: _Node) -> Plan | None:
-        """Plan of a whole solution when it beats the cutoff, by the simulator."""
-        plan = self._program.plan_of(node.point)
+    def _file(self, node: _Node[R, P], heap: list[_Node[R, P]]) -> None:
+        """Take the plan of a node that shows one, and keep the node while it can hold a better one."""
+        if node.point.is_whole:
+            self._take(node.point)
+        if node.bound_ms < self._closed_ms:
+            heapq.heappush(heap, node)
+        else:
+            self._left_ms = min(self._left_ms, node.bound_ms)
+
+    def _progress(self, heap: list[_Node[R, P]]) -> TreeProgress:
+        plan, self._met = self._met, None
+        open_ms = heap[0].bound_ms if heap else math.inf
+        return TreeProgress(
+            bound_ms=min(open_ms, self._left_ms, self._cutoff_ms),
+            plan=plan,
+            layers=heap[0].point.layers if heap else None,
+        )
+
+    def _take(self, point: P) -> None:
+        """Keep the plan of a whole solution when it beats the cutoff, by the simulator."""
+        plan = self._program.plan_of(point)
         timeline = simulate(plan)
-        if not timeline.fits_memory or timeline.makespan_ms >= self._cutoff_ms:
-            return None
-        self._cutoff_ms = timeline.makespan_ms
-        return plan
+        if timeline.fits_memory and timeline.makespan_ms < self._cutoff_ms:
+            self._cutoff_ms, self._met = timeline.makespan_ms, plan
 
-    def _node(self, region: Region, least_ms: float, rounds: int, deadline: float) -> _Node:
+    def _node(self, region: R, least_ms: float, rounds: int, deadline: float) -> _Node[R, P]:
         """Bound a region, and drop what its reduced costs rule out."""
         point = self._separated(region, rounds, deadline)
         bound = max(least_ms, point.bound_ms)
         if bound < self._closed_ms:
-            # With the bound of the same solve, whose reduced costs these are.
-            room = self._cutoff_ms - point.bound_ms
-            room += 1e-9 * self._cutoff_ms
-            region = tuple(mask & (costs <= room) for mask, costs in zip(region, point.reduced, strict=True))
+            room = self._cutoff_ms * (1 + 1e-9) - point.bound_ms
+            region = self._program.tightened(region, point, room)
         return _Node(bound, next(self._numbers), region, point)
 
-    def _separated(self, region: Region, rounds: int, deadline: float) -> Point:
+    def _separated(self, region: R, rounds: int, deadline: float) -> P:
         """State the paths that a region's solutions break, round after round."""
         self._program.enter(region)
         point = self._program.solve()
@@ -147,7 +236,7 @@ class Tree:
             self._separator.forget()
         return point
 
-    def _cut(self, point: Point) -> int:
+    def _cut(self, point: P) -> int:
         """State paths broken between a point and the centre, or at the point itself."""
         above = point.bound_ms * (1 + 1e-7)
         pulled = [
@@ -165,90 +254,41 @@ class Tree:
             self._program.state(cut)
         return len(cuts)
 
-    def _children(self, node: _Node, deadline: float) -> Iterator[_Node]:
+    def _children(self, node: _Node[R, P], deadline: float) -> Iterator[_Node[R, P]]:
         """Split a node where both sides rise most, or cut it again when it is whole."""
-        splits = self._splits(node)
+        splits = self._program.splits(node.region, node.point)
         if not splits:
-            # One pattern a stage: only paths not yet stated can be wrong.
-            again = self._node(node.region, node.bound_ms, _ROOT_ROUNDS, deadline)
-            if again.bound_ms > node.bound_ms * (1 + 1e-12) or not again.point.is_whole:
-                yield again
-            elif self._leaves_others(node):
-                yield from self._set_apart(node, deadline)
+            yield from self._ended(node, deadline)
             return
-        best: tuple[float, list[Region]] = (-1.0, [])
+        best: tuple[float, list[R]] = (-1.0, [])
         for sides in splits[:_CANDIDATES]:
-            rises, open_sides = [], []
+            rises, open_sides, closed = [], [], []
             for side in sides:
                 self._program.enter(side)
                 bound = self._program.solve(pricing_rounds=2).bound_ms
                 if bound < self._closed_ms:
                     open_sides.append(side)
+                else:
+                    closed.append(bound)
                 rises.append(max(min(bound, self._cutoff_ms) - node.bound_ms, 0.0) + 1e-6 * self._cutoff_ms)
-            if len(open_sides) < 2:
+            if closed:
                 best = (math.inf, open_sides)
+                self._left_ms = min(self._left_ms, *closed)
                 break
             if rises[0] * rises[1] > best[0]:
                 best = (rises[0] * rises[1], open_sides)
         for side in best[1]:
             yield self._node(side, node.bound_ms, _NODE_ROUNDS, deadline)
 
-    def _splits(self, node: _Node) -> list[tuple[Region, Region]]:
-        """Ways to split a region at the solution, the most promising first."""
-        for level in range(3):
-            found = []
-            for stage, (used, shares) in enumerate(node.point.shares):
-                for values in self._features[stage][level]:
-                    mean = float(shares @ values[used])
-                    low = values[used][values[used] <= mean + 1e-9 * abs(mean)].max(initial=-math.inf)
-                    high = values[used].max()
-                    if high <= low + 1e-9 * abs(high):
-                        continue
-                    found.append((self._split_score(values, node.region[stage], mean), stage, values, low))
-            if found:
-                found.sort(key=lambda entry: -entry[0])
-                return [_split(node.region, stage, values, low) for _, stage, values, low in found]
-        return []
-
-    @staticmethod
-    def _split_score(values: Floats, mask: NDArray[np.bool_], mean: float) -> float:
-        """Distance of a mean to the nearest value that a pattern can have."""
-        return float(np.abs(values[mask] - mean).min())
-
-    def _leaves_others(self, node: _Node) -> bool:
-        return any(mask.sum() > 1 for mask in node.region)
-
-    def _set_apart(self, node: _Node, deadline: float) -> Iterator[_Node]:
-        """Divide a region around its whole solution: the solution is done, the rest goes on."""
-        region = list(node.region)
-        for stage, (used, _) in enumerate(node.point.shares):
-            others = region[stage].copy()
-            others[used[0]] = False
-            if others.any():
-                rest = (*region[:stage], others, *region[stage + 1 :])
+    def _ended(self, node: _Node[R, P], deadline: float) -> Iterator[_Node[R, P]]:
+        """Go on where nothing can be split: only paths not yet stated can be wrong."""
+        again = self._node(node.region, node.bound_ms, _ROOT_ROUNDS, deadline)
+        if again.bound_ms > node.bound_ms * (1 + 1e-12):
+            yield again
+        elif not again.point.is_whole:
+            self._left_ms = min(self._left_ms, again.bound_ms)
+        else:
+            self._take(again.point)
+            self._left_ms = min(self._left_ms, max(again.bound_ms, self._closed_ms))
+            for rest in self._program.set_apart(node.region, again.point):
                 yield self._node(rest, node.bound_ms, _NODE_ROUNDS, deadline)
-            only = np.zeros_like(others)
-            only[used[0]] = True
-            region[stage] = only
-
-
-def _split(region: Region, stage: int, values: Floats, low: float) -> tuple[Region, Region]:
-    """Patterns of a stage up to a value, and above it."""
-    below = values <= low + 1e-9 * abs(low)
-    sides = (region[stage] & below, region[stage] & ~below)
-    return tuple((*region[:stage], side, *region[stage + 1 :]) for side in sides)  # type: ignore[return-value]
-
-
-def _features(each: StagePatterns) -> list[list[Floats]]:
-    """
-    List what a stage is branched on, level by level: its load, its cells' loads, its backward times.
-
-    Loads are the time of forwards, which the layers alone decide.
-    """
-    chunks = range(each.forward_ms.shape[1])
-    layers = [each.layers[:, :, k].sum(axis=1).astype(float) for k in range(each.layers.shape[2])]
-    return [
-        [each.forward_ms.sum(axis=1)],
-        [*(each.forward_ms[:, chunk] for chunk in chunks), *layers],
-        [each.backward_ms.sum(axis=1), *(each.backward_ms[:, chunk] for chunk in chunks)],
-    ]

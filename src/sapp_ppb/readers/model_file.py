@@ -45,6 +45,11 @@ def read_model(path: str | PathLike[str]) -> Model:
     path
         JSON file.
 
+    Returns
+    -------
+    Model
+        Its layers in the order of the chain.
+
     Warns
     -----
     FileNote
@@ -54,6 +59,18 @@ def read_model(path: str | PathLike[str]) -> Model:
     ------
     InputError
         If the file can not be read or a value is not allowed, with all faults at once.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> entry = '{"name": "Dec", "type": "BODY", "time": 10, "nb_layer": 4, "memory_activation": 60}'
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "model.json")
+    ...     _ = path.write_text(f'{{"name": "tiny", "layers_description": [{entry}]}}')
+    ...     model = read_model(path)
+    >>> model.body_count, model.bodies[0].backward_ms[0]  # 2 x the forward's 10
+    (4, 20.0)
     """
     document = read_document(path)
     raw = document.value

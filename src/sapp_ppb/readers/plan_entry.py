@@ -12,6 +12,7 @@ from sapp_ppb.targets import TARGETS
 
 # One sentence for a value that may not stand at a place, None for one that may.
 Check = Callable[[str, object], str | None]
+LABELS = tuple(recompute.label for recompute in Recompute)
 _LARGEST_WHOLE = 2**53  # what a float, and so any JSON reader, holds exactly
 
 
@@ -46,6 +47,22 @@ def _group(place: str, value: object) -> str | None:
     if value == "remainder-first" or _whole(place, value, least=1) is None:
         return None
     return f'{place} must be a whole number of at least 1 or "remainder-first" (got {shown(value)})'
+
+
+def _types(place: str, value: object) -> str | None:
+    if not isinstance(value, list) or not value:
+        return f"{place} must be a list of recompute types (got {shown(value)})"
+    faults = (_word(f"{place}[{index}]", label, words=LABELS) for index, label in enumerate(value))
+    return next((fault for fault in faults if fault), None)
+
+
+def _margin(place: str, value: object) -> str | None:
+    """MB or text; whether the text is a share is judged by the problem."""
+    return text_fault(place, value) if isinstance(value, str) else number_fault(place, value)
+
+
+def _boolean(place: str, value: object) -> str | None:
+    return None if isinstance(value, bool) else f"{place} must be true or false (got {shown(value)})"
 
 
 def _share(place: str, value: object) -> str | None:
@@ -90,6 +107,8 @@ PROBLEM_KEYS: Mapping[str, Check] = {
     "min_layers_per_cell": _whole,
     "micro_batch_group": _or(_group),
     "target": _or(partial(_word, words=TARGETS)),
+    "recompute": _or(_types),
+    "memory_margin": _margin,
 }
 OUTCOME_KEYS: Mapping[str, Check] = {
     "status": partial(_word, words=tuple(status.value for status in Status)),
@@ -107,18 +126,30 @@ BUBBLE_KEYS: Mapping[str, Check] = dict.fromkeys(
     ("total", "fill_drain", "imbalance", "recompute", "communication"), _share
 )
 SHORTAGE_KEYS: Mapping[str, Check] = {
-    "stage": _whole,
-    "op": text_fault,
-    "over_mb": number_fault,
-    "smallest_limit_mb": number_fault,
+    "stage": _or(_whole),
+    "op": _or(text_fault),
+    "over_mb": _or(number_fault),
+    "smallest_limit_mb": _or(number_fault),
+    "proven": _boolean,
     "remedies": _list,
 }
 REMEDY_KEYS: Mapping[str, Check] = {"change": text_fault, "value": _text_or_number}
-LABELS = tuple(recompute.label for recompute in Recompute)
 # Keys that need not be there; gap and total are computed from the others.
-_OPTIONAL = frozenset({"counts", "micro_batch_group", "target", "infeasible", "gap", "total"})
+_OPTIONAL = frozenset(
+    {
+        "counts",
+        "micro_batch_group",
+        "target",
+        "recompute",
+        "memory_margin",
+        "infeasible",
+        "proven",
+        "gap",
+        "total",
+    }
+)
 # Keys of the same version that later releases write, and that change what is asked.
-_LATER_KEYS = frozenset({"sequence_chunks", "p2p_mode", "overlap_factor", "flavour", "order", "recompute"})
+_LATER_KEYS = frozenset({"sequence_chunks", "p2p_mode", "overlap_factor", "flavour", "order"})
 
 
 def check_object(raw: Mapping[str, object], checks: Mapping[str, Check], prefix: str) -> list[str]:

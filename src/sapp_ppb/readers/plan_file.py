@@ -14,6 +14,7 @@ from typing import Any
 
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.model import Model
+from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.errors import FileNote, InputError, PpbError
 from sapp_ppb.plan import (
     PLAN_FORMAT,
@@ -67,6 +68,11 @@ def read_plan(path: str | PathLike[str], model: Model) -> Outcome:
         JSON file.
     model
         Model that the plan spreads; the file holds only its name.
+
+    Returns
+    -------
+    Outcome
+        What the file says; an infeasible one has no plan.
 
     Warns
     -----
@@ -198,6 +204,8 @@ def _outcome(raw: dict[str, Any], model: Model) -> Outcome:
 def _problem(raw: dict[str, Any], model: Model) -> Problem:
     values = {key: raw[key] for key in PROBLEM_KEYS if key in raw}
     values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+    if raw.get("recompute") is not None:
+        values["recompute"] = tuple(Recompute.from_label(label) for label in raw["recompute"])
     return Problem(model=model, **values | {"schedule": ScheduleName(raw["schedule"])})
 
 
@@ -207,4 +215,5 @@ def _bubble(raw: dict[str, float]) -> Bubble:
 
 def _shortage(raw: dict[str, Any]) -> Shortage:
     remedies = tuple((remedy["change"], remedy["value"]) for remedy in raw["remedies"])
-    return Shortage(**{key: raw[key] for key in SHORTAGE_KEYS} | {"remedies": remedies})
+    known = {key: raw[key] for key in SHORTAGE_KEYS if key in raw}
+    return Shortage(**known | {"remedies": remedies})

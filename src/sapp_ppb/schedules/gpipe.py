@@ -15,8 +15,8 @@ Source: Huang et al., NeurIPS 2019, arXiv:1811.06965, section 2.3; backwards
 ascend as in PyTorch's ``ScheduleGPipe``.
 """
 
-from sapp_ppb.schedules.groups import grouped_rows
-from sapp_ppb.schedules.op import Placement, Schedule
+from sapp_ppb.schedules.groups import one_chunk_schedule
+from sapp_ppb.schedules.op import Schedule
 from sapp_ppb.schedules.wording import check_sizes
 
 
@@ -42,11 +42,4 @@ def gpipe(stages: int, micro_batches: int) -> Schedule:
     0F0,0F1,0F2,0F3,0B0,0B1,0B2,0B3
     """
     check_sizes("gpipe", stages=stages, micro_batches=micro_batches)
-    return Schedule(
-        name="gpipe",
-        stages=stages,
-        chunks=1,
-        micro_batches=micro_batches,
-        placement=Placement.LOOP,
-        rows=grouped_rows(1, [micro_batches], [micro_batches] * stages),
-    )
+    return one_chunk_schedule("gpipe", micro_batches, [micro_batches] * stages)

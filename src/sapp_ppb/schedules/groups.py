@@ -9,7 +9,7 @@ schedules differ in their groups and in how many forwards warm a stage up.
 from collections.abc import Sequence
 from itertools import chain
 
-from sapp_ppb.schedules.op import Op, OpKind, Placement
+from sapp_ppb.schedules.op import Op, OpKind, Placement, Schedule
 
 
 def equal_groups(micro_batches: int, group: int) -> list[int]:
@@ -146,3 +146,30 @@ def grouped_rows(chunks: int, groups: Sequence[int], warm_ups: Sequence[int]) ->
         backwards = [Op(OpKind.B, down[chunk], micro_batch) for chunk, micro_batch in table]
         rows.append(warm_steady_drain(forwards, backwards, warm))
     return tuple(rows)
+
+
+def one_chunk_schedule(name: str, micro_batches: int, warm_ups: Sequence[int]) -> Schedule:
+    """
+    Schedule with one chunk a stage: a warm-up, forwards and backwards in turn, the backwards left.
+
+    Parameters
+    ----------
+    micro_batches
+        M.
+    warm_ups
+        Forwards before the first pair, one number a stage; shape (S,).
+
+    Examples
+    --------
+    >>> print(one_chunk_schedule("1f1b", 2, [1, 0]).to_csv(), end="")
+    0F0,0F1,0B0,0B1
+    1F0,1B0,1F1,1B1
+    """
+    return Schedule(
+        name=name,
+        stages=len(warm_ups),
+        chunks=1,
+        micro_batches=micro_batches,
+        placement=Placement.LOOP,
+        rows=grouped_rows(1, [micro_batches], warm_ups),
+    )

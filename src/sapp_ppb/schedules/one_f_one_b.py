@@ -17,8 +17,8 @@ Source: Narayanan et al., SC 2021, arXiv:2104.04473, section 2.2.1
 commit d98e8a64.
 """
 
-from sapp_ppb.schedules.groups import grouped_rows
-from sapp_ppb.schedules.op import Placement, Schedule
+from sapp_ppb.schedules.groups import one_chunk_schedule
+from sapp_ppb.schedules.op import Schedule
 from sapp_ppb.schedules.wording import check_sizes
 
 
@@ -44,11 +44,4 @@ def one_f_one_b(stages: int, micro_batches: int) -> Schedule:
     0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3
     """
     check_sizes("1f1b", stages=stages, micro_batches=micro_batches)
-    return Schedule(
-        name="1f1b",
-        stages=stages,
-        chunks=1,
-        micro_batches=micro_batches,
-        placement=Placement.LOOP,
-        rows=grouped_rows(1, [micro_batches], [stages - 1 - stage for stage in range(stages)]),
-    )
+    return one_chunk_schedule("1f1b", micro_batches, [stages - 1 - stage for stage in range(stages)])

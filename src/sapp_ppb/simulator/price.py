@@ -59,9 +59,9 @@ class LayerTables:
     forward_ms, parameter_mb
         Shape (BODY layers,).
     backward_ms, activation_mb
-        Shape (BODY layers, 5); the activation of a type that is not considered is 0.
+        Shape (BODY layers, 5); the activation of a type that the model does not give is 0.
     considered
-        Whether the model allows a type; shape (BODY layers, 5).
+        Whether the problem allows a type; shape (BODY layers, 5).
     fixed
         HEADs in the first cell and TAILs in the last.
     """
@@ -75,14 +75,21 @@ class LayerTables:
 
 
 def layer_tables(problem: Problem) -> LayerTables:
-    """Read the costs of a problem's model into arrays."""
+    """
+    Read the costs of a problem's model into arrays.
+
+    Returns
+    -------
+    LayerTables
+        In the order of ``problem.model.bodies``; milliseconds and MB.
+    """
     bodies = problem.model.bodies
     return LayerTables(
         forward_ms=np.array([layer.forward_ms for layer in bodies]),
         backward_ms=np.array([layer.backward_ms for layer in bodies]),
         activation_mb=np.array([[layer.activation(r) for r in Recompute] for layer in bodies]),
         parameter_mb=np.array([layer.parameter_mb for layer in bodies]),
-        considered=np.array([[r in layer.considered for r in Recompute] for layer in bodies]),
+        considered=np.array([[r in problem.considered(layer) for r in Recompute] for layer in bodies]),
         fixed=_fixed(problem),
     )
 
@@ -105,6 +112,11 @@ def _fixed_row(layer: Layer) -> Floats:
 def price(plan: Plan) -> CellCosts:
     """
     Price every cell of a plan.
+
+    Returns
+    -------
+    CellCosts
+        HEADs and TAILs included; milliseconds and MB.
 
     Raises
     ------

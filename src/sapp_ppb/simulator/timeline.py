@@ -68,10 +68,13 @@ class Timeline:
     @property
     def fits_memory(self) -> bool:
         """Whether every peak is within its limit, to a relative 1e-9."""
-        limits = self.plan.problem.limit_per_stage_mb
-        return all(
-            peak <= limit * (1 + _SLACK) for peak, limit in zip(self.peak_memory_mb, limits, strict=True)
-        )
+        return not self.stages_over
+
+    @property
+    def stages_over(self) -> tuple[int, ...]:
+        """Stages whose peak is above their limit by more than a relative 1e-9, ascending."""
+        pairs = zip(self.peak_memory_mb, self.plan.problem.limit_per_stage_mb, strict=True)
+        return tuple(stage for stage, (peak, limit) in enumerate(pairs) if peak > limit * (1 + _SLACK))
 
     @cached_property
     def bubble(self) -> Bubble:
@@ -101,6 +104,11 @@ def simulate(plan: Plan) -> Timeline:
 
     An op starts once the op before it on its stage has ended and its input has
     arrived, so its start is the longest path that leads to it.
+
+    Returns
+    -------
+    Timeline
+        Times in milliseconds from the first op on; peaks in MB.
 
     Raises
     ------
@@ -148,6 +156,11 @@ def batched_makespans(problem: Problem, price_lists: Floats) -> Floats:
     ----------
     price_lists
         Durations in milliseconds; shape (lists, 4 x cells), as CellCosts.price_list gives them.
+
+    Returns
+    -------
+    ndarray
+        Milliseconds; shape (lists,).
     """
     graph = build_graph(problem.order)
     makespans = np.empty(len(price_lists))
@@ -166,7 +179,14 @@ def batched_makespans(problem: Problem, price_lists: Floats) -> Floats:
 
 
 def stage_peaks(problem: Problem, costs: CellCosts) -> tuple[Peak, ...]:
-    """Find the most that each stage holds, at every prefix of its order."""
+    """
+    Find the most that each stage holds, at every prefix of its order.
+
+    Returns
+    -------
+    tuple
+        One peak a stage; shape (S,).
+    """
     peaks = []
     for stage, live in enumerate(live_rows(problem.order)):
         cells = [

@@ -37,6 +37,11 @@ def plan_to_json(outcome: Outcome) -> str:
 
     A key of the problem that is seldom given is written only when it is; a recompute
     type without layers is left out, and so are the counts when nothing fits.
+
+    Returns
+    -------
+    str
+        JSON, with a line end at its end.
     """
     document: dict[str, object] = {
         "format": PLAN_FORMAT,
@@ -51,7 +56,12 @@ def plan_to_json(outcome: Outcome) -> str:
 
 
 def _problem(problem: Problem) -> dict[str, object]:
-    seldom = {"micro_batch_group": problem.micro_batch_group, "target": problem.target}
+    seldom = {
+        "micro_batch_group": problem.micro_batch_group,
+        "target": problem.target,
+        "recompute": None if problem.recompute is None else [r.label for r in problem.recompute],
+        "memory_margin": _margin(problem.memory_margin),
+    }
     return {
         "stages": problem.stages,
         "interleave": problem.interleave,
@@ -71,6 +81,11 @@ def _per_stage(value: PerStage | None) -> object:
     if isinstance(value, tuple):
         return [_per_stage(number) for number in value]
     return int(value) if value is not None and float(value).is_integer() else value
+
+
+def _margin(margin: float | str) -> object:
+    """MB or a share as text; None, which is not written, for none."""
+    return margin if isinstance(margin, str) else _per_stage(margin) or None
 
 
 def _counts(plan: Plan) -> dict[str, object]:
@@ -109,6 +124,7 @@ def _shortage(shortage: Shortage) -> dict[str, object]:
         "op": shortage.op,
         "over_mb": _float(shortage.over_mb),
         "smallest_limit_mb": _float(shortage.smallest_limit_mb),
+        **({} if shortage.proven else {"proven": False}),
         "remedies": [{"change": change, "value": value} for change, value in shortage.remedies],
     }
 

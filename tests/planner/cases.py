@@ -1,0 +1,172 @@
+"""
+What the tests of the proof for several chunks share: solved problems, and combinations of patterns.
+
+A combination is one pattern a stage.  Combinations are judged here, from the layers in
+each cell, and not by the rows of a program.
+"""
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapp_ppb.costs import LayerKind, Model, layer_from_times
+from sapp_ppb.planner.patterns import StagePatterns, list_patterns
+from sapp_ppb.problem import Problem
+from sapp_ppb.simulator.price import price
+from sapp_ppb.simulator.timeline import batched_makespans
+from tests.planner.brute_force import MOST_PLANS, AllPlans, all_plans, small_problem
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Set to check that many problems of up to 1e5 plans instead of a few hundred smaller ones.
+SOAK = int(os.environ.get("SAPP_PPB_SOAK", "0"))
+PROBLEMS = SOAK or 200
+_MOST_PLANS = MOST_PLANS if SOAK else 1_000
+# Cutoffs as multiples of the optimum: reached, slightly above, far above.
+CUTOFFS = (1.0, 1.01, 1.5)
+_MOST_COMBINATIONS = 100_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Case:
+    """A small problem with all its plans, of which some fit."""
+
+    seed: int
+    rng: Random
+    problem: Problem
+    may_mix: bool
+    plans: AllPlans
+    optimum_ms: float
+
+    def cutoffs(self) -> tuple[float, ...]:
+        """All cutoffs when there is time, one at random otherwise."""
+        shares = CUTOFFS if SOAK else (self.rng.choice(CUTOFFS),)
+        return tuple(share * self.optimum_ms for share in shares)
+
+    def where(self, cutoff_ms: float) -> str:
+        """Words that lead back to the case."""
+        return f"seed {self.seed}, cutoff {cutoff_ms!r}, optimum {self.optimum_ms!r}"
+
+    def centre(self, cutoff_ms: float) -> tuple[Floats, Floats]:
+        """Cell times of a plan about as slow as the cutoff."""
+        fitting = np.flatnonzero(self.plans.fits)
+        near = fitting[np.argmin(np.abs(self.plans.makespan_ms[fitting] - cutoff_ms))]
+        costs = price(self.plans.plan(int(near)))
+        return costs.forward_ms, costs.backward_ms
+
+
+def case_of(seed: int) -> Case | None:
+    """Draw and solve a problem, every third for a target that can not mix; None when nothing fits."""
+    plans = _solved(seed)
+    if math.isinf(plans.optimum_ms):
+        return None
+    return Case(
+        seed=seed,
+        rng=Random(f"case {seed}"),
+        problem=plans.problem,
+        may_mix=plans.may_mix,
+        plans=plans,
+        optimum_ms=plans.optimum_ms,
+    )
+
+
+# Every test goes through the same problems; a soak has too many to keep.
+@lru_cache(maxsize=0 if SOAK else PROBLEMS)
+def _solved(seed: int) -> AllPlans:
+    may_mix = seed % 3 > 0
+    target = None if may_mix else "mindformers"
+    return all_plans(small_problem(Random(seed), most_plans=_MOST_PLANS, target=target), may_mix=may_mix)
+
+
+def cases(number: int = PROBLEMS) -> Iterator[Case]:
+    """Cases of the first so many seeds."""
+    for seed in range(number):
+        case = case_of(seed)
+        if case is not None:
+            yield case
+
+
+@dataclass(frozen=True, eq=False)
+class Combinations:
+    """
+    Every combination of a problem's patterns.
+
+    Attributes
+    ----------
+    patterns
+        Pattern of each stage; shape (combinations, S).
+    layers
+        Layers of each cell and entry; shape (combinations, cells, entries).
+    is_plan
+        Whether all layers are there and stand in order; shape (combinations,).
+    makespan_ms
+        Shape (combinations,).
+    """
+
+    problem: Problem
+    of_stage: list[StagePatterns]
+    patterns: NDArray[np.int64] = field(init=False)
+    layers: NDArray[np.int64] = field(init=False)
+    is_plan: Mask = field(init=False)
+    makespan_ms: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Combine, price and judge."""
+        sizes = [len(each.layers) for each in self.of_stage]
+        patterns = np.indices(sizes).reshape(len(sizes), -1).T
+        cells, entries = self.problem.cells, self.problem.model.bodies
+        layers = np.zeros((len(patterns), cells, len(entries)), dtype=np.int64)
+        forward, backward = np.zeros((2, len(patterns), cells))
+        for stage, each in enumerate(self.of_stage):
+            layers[:, each.cells] = each.layers[patterns[:, stage]]
+            forward[:, each.cells] = each.forward_ms[patterns[:, stage]]
+            backward[:, each.cells] = each.backward_ms[patterns[:, stage]]
+        complete = (layers.sum(axis=1) == [layer.count for layer in entries]).all(axis=1)
+        prices = np.concatenate([forward, backward, backward - forward, forward], axis=1)
+        object.__setattr__(self, "patterns", patterns)
+        object.__setattr__(self, "layers", layers)
+        object.__setattr__(self, "is_plan", complete & in_order(layers))
+        object.__setattr__(self, "makespan_ms", batched_makespans(self.problem, prices))
+
+    def inside(self, region: tuple[Mask, ...]) -> Mask:
+        """Whether each combination is in a region; shape (combinations,)."""
+        masks = [mask[self.patterns[:, stage]] for stage, mask in enumerate(region)]
+        return np.asarray(np.all(masks, axis=0))
+
+
+def combinations(case: Case, cutoff_ms: float) -> Combinations | None:
+    """Combinations of a case's patterns within a cutoff; None when they are too many."""
+    patterns = list_patterns(case.problem, cutoff_ms, may_mix=case.may_mix)
+    if math.prod(len(each.layers) for each in patterns) > _MOST_COMBINATIONS:
+        return None
+    return Combinations(case.problem, patterns)
+
+
+def in_order(layers: NDArray[np.int64]) -> Mask:
+    """Whether no layer stands before one of an earlier entry; layers of shape (n, cells, entries)."""
+    cells = np.arange(layers.shape[1])
+    first = np.where(layers > 0, cells[:, None], layers.shape[1]).min(axis=1)
+    last = np.where(layers > 0, cells[:, None], -1).max(axis=1)
+    return np.asarray(
+        np.all(
+            [last[:, k] <= first[:, j] for j in range(layers.shape[2]) for k in range(j)]
+            or [np.ones(len(layers), dtype=bool)],
+            axis=0,
+        )
+    )
+
+
+def two_kinds(dense: int, moe: int, **sizes) -> Problem:
+    """Dense layers of 1 + 2 ms, then MoE layers of 1.6 + 3.2 ms."""
+    layers = (
+        layer_from_times(name="dense", kind=LayerKind.BODY, count=dense, forward_ms=1.0),
+        layer_from_times(name="moe", kind=LayerKind.BODY, count=moe, forward_ms=1.6),
+    )
+    return Problem(model=Model(name="two kinds", layers=layers), **sizes)
