@@ -142,7 +142,7 @@ class Combinations:
 
 
 def combinations(case: Case, cutoff_ms: float) -> Combinations | None:
-    """Combinations of a case's patterns within a cutoff; None when they are too many."""
+    """Combine a case's patterns within a cutoff; None when there are too many."""
     patterns = list_patterns(case.problem, cutoff_ms, may_mix=case.may_mix)
     if math.prod(len(each.layers) for each in patterns) > _MOST_COMBINATIONS:
         return None

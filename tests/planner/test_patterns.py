@@ -41,7 +41,7 @@ def missing(case: Case, cutoff_ms: float) -> Iterator[str]:
 
 def test_every_plan_within_the_cutoff_has_its_patterns():
     """With the optimum as cutoff these are the optimal plans, of which none may be lost."""
-    found = []
+    found: list[str] = []
     for case in cases():
         for cutoff in {case.optimum_ms, *case.cutoffs()}:
             found += missing(case, cutoff)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,13 +22,13 @@ _ENOUGH = 10**12
 _SAME, _PROVEN = 1e-9, 1e-6
 
 
-def over_patterns(case: Case, cutoff_ms: float) -> Tree:
+def over_patterns(case: Case, cutoff_ms: float) -> Tree[Any, Any]:
     patterns = list_patterns(case.problem, cutoff_ms, may_mix=case.may_mix)
     program = PatternProgram(case.problem, patterns, cutoff_ms)
     return Tree(program, cutoff_ms, case.centre(cutoff_ms))
 
 
-def over_counts(case: Case, cutoff_ms: float) -> Tree:
+def over_counts(case: Case, cutoff_ms: float) -> Tree[Any, Any]:
     return Tree(CountProgram(case.problem, cutoff_ms), cutoff_ms, case.centre(cutoff_ms))
 
 

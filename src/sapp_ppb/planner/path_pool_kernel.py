@@ -1,0 +1,61 @@
+"""
+The compiled pool of known paths: a plan that one of them makes too slow need not be timed.
+
+Every path is a lower bound linear in the cells' times; the paths that decided
+earlier plans decide most later ones too.
+"""
+
+from sapp_ppb.simulator.kernel import kernel
+from sapp_ppb.simulator.path_kernel import trace_back
+
+
+@kernel
+def pool_exceeds(costs, paths, path_hops, used, order, threshold):  # type: ignore[no-untyped-def]
+    """Whether a known path is already longer than the threshold; that path moves to the front."""
+    cells = costs.shape[1]
+    for k in range(used):
+        path = order[k]
+        total = path_hops[path]
+        for c in range(cells):
+            total += paths[path, 0, c] * costs[0, c] + paths[path, 1, c] * costs[1, c]
+        if total > threshold:
+            for j in range(k, 0, -1):
+                order[j] = order[j - 1]
+            order[0] = path
+            return True
+    return False
+
+
+@kernel
+def set_durations(costs, durations):  # type: ignore[no-untyped-def]
+    """Write the price list of a state: F, B, I = B - W, W = F."""
+    cells = costs.shape[1]
+    for c in range(cells):
+        durations[c] = costs[0, c]
+        durations[cells + c] = costs[1, c]
+        durations[2 * cells + c] = costs[1, c] - costs[0, c]
+        durations[3 * cells + c] = costs[0, c]
+
+
+@kernel
+def keep_path(graph_columns, hop_ms, durations, free_at, ends, uses, paths, path_hops, pool, order):  # type: ignore[no-untyped-def]
+    """Add the path that decided the last simulation to the pool, over the one used longest ago."""
+    price, before, giver = graph_columns
+    cells = paths.shape[2]
+    last = 0
+    for i in range(len(ends)):
+        if ends[i] > ends[last]:
+            last = i
+    hops = trace_back(last, price, before, giver, hop_ms, ends, durations, uses)
+    if pool[0] < len(order):
+        slot = pool[0]
+        order[slot] = slot
+        pool[0] += 1
+    slot = order[pool[0] - 1]
+    for j in range(pool[0] - 1, 0, -1):
+        order[j] = order[j - 1]
+    order[0] = slot
+    path_hops[slot] = hops
+    for c in range(cells):
+        paths[slot, 0, c] = uses[c] - uses[2 * cells + c] + uses[3 * cells + c]
+        paths[slot, 1, c] = uses[cells + c] + uses[2 * cells + c]
