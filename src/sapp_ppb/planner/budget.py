@@ -13,7 +13,7 @@ _PER_LAYER_S = 1e-8
 # it that go to the search where branch and bound can follow.
 _USED = 0.85
 _SEARCHED_S = 6.0
-_SEARCHED, _SEARCHED_LONG = 0.2, 0.7
+_SEARCHED, _SEARCHED_LONG = 0.15, 0.7
 # Ops from which a step is long: linear programs of that many cells prove little in minutes.
 _LONG = 60_000
 # Units of linear programming (simplex iterations times rows) done in a second.

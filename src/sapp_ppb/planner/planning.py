@@ -40,7 +40,7 @@ _MOVES_TO_FIT = 2000
 # Moves after which a first proof is tried where that is quick.
 _MOVES_TO_PROVE = 60_000
 # Every so many nodes of branch and bound, so many moves search near the best open one.
-_GUIDED_EVERY, _GUIDED_MOVES = 2, 4000
+_GUIDED_EVERY, _GUIDED_MOVES = 3, 4000
 # Moves that refine a better plan found so.
 _REFINING_MOVES = 30_000
 
