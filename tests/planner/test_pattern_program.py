@@ -9,8 +9,8 @@ import pytest
 from sapp_ppb.costs import LayerKind, Model, layer_from_times
 from sapp_ppb.planner.cuts import Separator
 from sapp_ppb.planner.pattern_program import PatternPoint, PatternProgram
-from sapp_ppb.planner.pattern_splits import Region, regions_without
-from sapp_ppb.planner.patterns import list_patterns
+from sapp_ppb.planner.pattern_splits import Region, pattern_features, region_splits, regions_without
+from sapp_ppb.planner.patterns import StagePatterns, list_patterns
 from sapp_ppb.planner.tree import Tree
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
@@ -117,6 +117,30 @@ def test_setting_a_solution_apart_keeps_every_other_combination_once():
             len(found.patterns), dtype=int
         )
         assert (times == (found.patterns != chosen).any(axis=1)).all(), case.seed
+
+
+@pytest.mark.parametrize("short", [0.0, 1e-9, 1e-8, 1e-7])
+def test_shares_that_fall_short_of_one_by_rounding_do_not_split_equal_values(short):
+    # Both patterns in use have 2 + 1 layers and differ in backward time alone: 10 or 20 ms in chunk 0.
+    forward = np.array([[2.0, 1.0], [2.0, 1.0], [4.0, 1.0]])
+    backward = np.array([[10.0, 5.0], [20.0, 5.0], [15.0, 5.0]])
+    layers = np.array([[[2], [1]], [[2], [1]], [[4], [1]]])
+    stage = StagePatterns(
+        cells=np.array([0, 1]),
+        layers=layers,
+        forward_ms=forward,
+        backward_ms=backward,
+        choices=[],
+        options=np.zeros((3, 2), dtype=np.int64),
+    )
+    region = (np.ones(3, dtype=bool),)
+    shares = ((np.array([0, 1]), np.array([0.5, 0.5 - short])),)
+    splits = region_splits(pattern_features([stage]), region, shares)
+    assert splits
+    for (below,), (above,) in splits:
+        assert below.any()
+        assert above.any()
+        assert (below[0], below[1]) == (True, False)
 
 
 def wrong_alone(case: Case, cutoff_ms: float) -> Iterator[str]:

@@ -144,3 +144,10 @@ def test_a_bound_is_never_above_a_plan_that_is_faster_by_little():
         bound, _ = proven(problem, optimum * (1 + share))
         assert bound <= optimum * (1 + _SAME)
         assert bound >= optimum * (1 - _PROVEN)
+
+
+def test_the_same_holds_for_random_problems():
+    for case in cases(SOAK or 60):
+        for tree in (over_patterns, over_counts):
+            progress = list(tree(case, case.optimum_ms * (1 + 4e-7)).run(_ENOUGH, math.inf))
+            assert not list(false_bounds(case, case.optimum_ms * (1 + 4e-7), progress))
