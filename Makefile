@@ -32,7 +32,7 @@ fix: $(STAMP)  ## format, and repair what ruff can repair
 	$(BIN)/ruff check --fix .
 
 bench: $(STAMP)  ## speed and quality on the cases of benchmarks/
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/run.py --keep
 
 clean:  ## remove what was built, the environment excepted
 	rm -rf build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -26,9 +26,7 @@ from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
-from sapp_ppb.planner.cuts import PathCut
-from sapp_ppb.planner.highs import LinearProgram
-from sapp_ppb.planner.pattern_program import UNITS
+from sapp_ppb.planner.path_program import PathProgram
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
 from sapp_ppb.simulator.price import LayerTables, layer_tables
@@ -68,7 +66,7 @@ class CountPoint:
     is_whole: bool = False
 
 
-class CountProgram:
+class CountProgram(PathProgram):
     """
     The program of one problem.
 
@@ -79,14 +77,8 @@ class CountProgram:
     """
 
     def __init__(self, problem: Problem, cutoff_ms: float) -> None:
-        self.problem = problem
-        self.work = 0
-        self._unit = cutoff_ms / UNITS
+        super().__init__(problem, cutoff_ms)
         self._tables = layer_tables(problem)
-        self._program = LinearProgram()
-        self._makespan = self._program.add_column(1.0, 0.0, math.inf)
-        self._forward = [self._program.add_column(0.0, 0.0, math.inf) for _ in range(problem.cells)]
-        self._backward = [self._program.add_column(0.0, 0.0, math.inf) for _ in range(problem.cells)]
         self._most = _most_layers(problem, self._tables, cutoff_ms)
         self._typed = self._add_types()
         self._cell, self._stage = self._add_counts()
@@ -240,22 +232,6 @@ class CountProgram:
         for (_, cell), column in self._cell.items():
             layers[cell] += values[column]
         return layers
-
-    def state(self, cut: PathCut) -> None:
-        """Add (N8) for one path."""
-        terms = {self._makespan: 1.0}
-        for columns, uses in ((self._forward, cut.forward), (self._backward, cut.backward)):
-            terms |= {columns[cell]: -float(uses[cell]) for cell in np.flatnonzero(uses)}
-        self._program.add_row(terms, lower=cut.hops_ms / self._unit)
-
-    def drop_slack_cuts(self) -> None:
-        """Forget the paths that do not bind."""
-        self._program.drop_slack_rows(self._first_cut)
-
-    @property
-    def cuts(self) -> int:
-        """Paths that are stated."""
-        return self._program.rows - self._first_cut
 
     def tightened(self, region: Bounds, point: CountPoint, room_ms: float) -> Bounds:
         """Move the bounds beyond which a column's reduced cost exceeds the room."""

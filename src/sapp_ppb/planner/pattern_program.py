@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
-from sapp_ppb.planner.cuts import PathCut
-from sapp_ppb.planner.highs import LinearProgram
+from sapp_ppb.planner.path_program import PathProgram
 from sapp_ppb.planner.pattern_splits import (
     Region,
     Shares,
@@ -37,8 +36,6 @@ from sapp_ppb.problem import Problem
 
 Floats = NDArray[np.float64]
 
-# The program works in units of which the cutoff has this many, whatever the user's times are.
-UNITS = 1e4
 # Cost of a missing or surplus layer or pattern, in units: keeps the program feasible, never cheap.
 _PENALTY = 1e6
 _PRICED = 1e-5  # reduced cost, in units, that is worth a column
@@ -76,7 +73,7 @@ class PatternPoint:
     layers: Floats
 
 
-class PatternProgram:
+class PatternProgram(PathProgram):
     """
     The program of one problem.
 
@@ -87,13 +84,8 @@ class PatternProgram:
     """
 
     def __init__(self, problem: Problem, patterns: list[StagePatterns], cutoff_ms: float) -> None:
-        self.problem, self.patterns = problem, patterns
-        self.work = 0  # simplex iterations times rows, for the budget
-        self._unit = cutoff_ms / UNITS
-        self._program = LinearProgram()
-        self._makespan = self._program.add_column(1.0, 0.0, math.inf)
-        self._forward = [self._program.add_column(0.0, 0.0, math.inf) for _ in range(problem.cells)]
-        self._backward = [self._program.add_column(0.0, 0.0, math.inf) for _ in range(problem.cells)]
+        super().__init__(problem, cutoff_ms)
+        self.patterns = patterns
         self._add_rows()
         self._first_cut = self._program.rows
         self._penalised = self._add_penalties()
@@ -145,22 +137,6 @@ class PatternProgram:
                 rows[:, cell] -= problem.model.bodies[k].count * there[:, chunk]
             parts.append(rows)
         return np.concatenate(parts, axis=1)
-
-    def state(self, cut: PathCut) -> None:
-        """Add (P6) for one path."""
-        terms = {self._makespan: 1.0}
-        for columns, uses in ((self._forward, cut.forward), (self._backward, cut.backward)):
-            terms |= {columns[cell]: -float(uses[cell]) for cell in np.flatnonzero(uses)}
-        self._program.add_row(terms, lower=cut.hops_ms / self._unit)
-
-    def drop_slack_cuts(self) -> None:
-        """Forget the paths that do not bind."""
-        self._program.drop_slack_rows(self._first_cut)
-
-    @property
-    def cuts(self) -> int:
-        """Paths that are stated."""
-        return self._program.rows - self._first_cut
 
     def enter(self, region: Region) -> None:
         """Restrict the columns to a region."""

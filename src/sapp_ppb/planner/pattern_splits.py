@@ -43,7 +43,8 @@ def region_splits(features: Features, region: Region, shares: Shares) -> list[tu
         found = []
         for stage, (used, share) in enumerate(shares):
             for values in features[stage][level]:
-                mean = float(share @ values[used])
+                # Shares add up to one by rounding only; a mean must not fall below all values.
+                mean = float(share @ values[used] / share.sum())
                 low = values[used][values[used] <= mean + 1e-9 * abs(mean)].max(initial=-math.inf)
                 high = values[used].max(initial=-math.inf)
                 if high > low + 1e-9 * abs(high):
