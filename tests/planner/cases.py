@@ -62,9 +62,9 @@ class Case:
         return costs.forward_ms, costs.backward_ms
 
 
-def case_of(seed: int) -> Case | None:
+def case_of(seed: int, most_plans: int = _MOST_PLANS) -> Case | None:
     """Draw and solve a problem, every third for a target that can not mix; None when nothing fits."""
-    plans = _solved(seed)
+    plans = _solved(seed, most_plans)
     if math.isinf(plans.optimum_ms):
         return None
     return Case(
@@ -79,10 +79,10 @@ def case_of(seed: int) -> Case | None:
 
 # Every test goes through the same problems; a soak has too many to keep.
 @lru_cache(maxsize=0 if SOAK else PROBLEMS)
-def _solved(seed: int) -> AllPlans:
+def _solved(seed: int, most_plans: int) -> AllPlans:
     may_mix = seed % 3 > 0
     target = None if may_mix else "mindformers"
-    return all_plans(small_problem(Random(seed), most_plans=_MOST_PLANS, target=target), may_mix=may_mix)
+    return all_plans(small_problem(Random(seed), most_plans=most_plans, target=target), may_mix=may_mix)
 
 
 def cases(number: int = PROBLEMS) -> Iterator[Case]:

@@ -15,7 +15,7 @@ from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
 from sapp_ppb.targets import mixed_cells
 from tests.planner.brute_force import all_plans
-from tests.planner.cases import SOAK, Case, case_of, cases, two_kinds
+from tests.planner.cases import CUTOFFS, SOAK, Case, case_of, cases, two_kinds
 
 _ENOUGH = 10**12
 # A bound is one within this share; a proof and its plan agree within the other.
@@ -144,6 +144,20 @@ def test_a_bound_is_never_above_a_plan_that_is_faster_by_little():
         bound, _ = proven(problem, optimum * (1 + share))
         assert bound <= optimum * (1 + _SAME)
         assert bound >= optimum * (1 - _PROVEN)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        804,  # shares of a stage that add up to slightly less than one
+        2706,  # a whole solution with paths not stated, and a second one of its bound that is not whole
+    ],
+)
+def test_what_once_went_wrong_is_proven(seed):
+    case = case_of(seed, 2_000)
+    assert case is not None
+    for share in CUTOFFS:
+        assert not list(wrong_proofs(case, share * case.optimum_ms))
 
 
 def test_the_same_holds_for_random_problems():

@@ -283,7 +283,9 @@ class Tree(Generic[R, P]):
     def _ended(self, node: _Node[R, P], deadline: float) -> Iterator[_Node[R, P]]:
         """Go on where nothing can be split: only paths not yet stated can be wrong."""
         again = self._node(node.region, node.bound_ms, _ROOT_ROUNDS, deadline)
-        if again.bound_ms > node.bound_ms * (1 + 1e-12):
+        rises = again.bound_ms > node.bound_ms * (1 + 1e-12)
+        # Solved again, the same bound can have another solution, which can be split after all.
+        if rises or (not again.point.is_whole and self._program.splits(again.region, again.point)):
             yield again
         elif not again.point.is_whole:
             self._left_ms = min(self._left_ms, again.bound_ms)
