@@ -16,32 +16,13 @@ from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers.mindformers_lists import counts_from_list, layers_from_offset, plan_from_lists
 from sapp_ppb.readers.model_notes import unknown_key_notes
+from sapp_ppb.readers.named_plan import NamedPlan
 from sapp_ppb.readers.yaml_file import YamlDocument, read_yaml_document
 from sapp_ppb.schedules import build_schedule
 
 _LISTS = ("recompute", "select_recompute", "select_comm_recompute")
 _KEYS = ("offset", *_LISTS, "interleave_num", "show", "file_name")
 _PICTURES = (".png", ".svg")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ManualPlan:
-    """
-    One entry of a manual YAML.
-
-    Attributes
-    ----------
-    name
-        Its key in the file.
-    plan
-        What MindFormers would run.
-    file_name
-        Name of its picture, without a folder; None when it has none.
-    """
-
-    name: str
-    plan: Plan
-    file_name: str | None
 
 
 @dataclass
@@ -57,7 +38,7 @@ class _Findings:
         self.faults.append(f"{self.document.at(place)} {words}")
 
 
-def read_manual_plans(path: str | PathLike[str], problem: Problem) -> tuple[ManualPlan, ...]:
+def read_manual_plans(path: str | PathLike[str], problem: Problem) -> tuple[NamedPlan, ...]:
     """
     Plans of a manual YAML.
 
@@ -103,7 +84,7 @@ def read_manual_plans(path: str | PathLike[str], problem: Problem) -> tuple[Manu
     return tuple(known)
 
 
-def _entry(name: str, entry: object, problem: Problem, found: _Findings) -> ManualPlan | None:
+def _entry(name: str, entry: object, problem: Problem, found: _Findings) -> NamedPlan | None:
     """Plan of one entry; None when it has faults."""
     name_fault = text_fault("the name of a plan", name)
     if name_fault:
@@ -124,7 +105,7 @@ def _entry(name: str, entry: object, problem: Problem, found: _Findings) -> Manu
     plan = None if theirs is None else _plan(name, entry, theirs, found)
     if plan is None or len(found.faults) > before:
         return None
-    return ManualPlan(name=name, plan=plan, file_name=entry.get("file_name"))
+    return NamedPlan(name=name, plan=plan, file_name=entry.get("file_name"))
 
 
 def _show_fault(value: object) -> str | None:
@@ -145,7 +126,7 @@ def _file_name_fault(value: object) -> str | None:
     return None
 
 
-def _shared_names(plans: list[ManualPlan]) -> list[str]:
+def _shared_names(plans: list[NamedPlan]) -> list[str]:
     """Faults of plans that would write their pictures over each other."""
     owners: dict[str, list[str]] = {}
     for plan in plans:
