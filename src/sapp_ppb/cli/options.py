@@ -104,6 +104,11 @@ Gap = Annotated[
     str, typer.Option("--gap", metavar="G", help="Stop this close to the best possible: 0.01 or 1%.")
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same plan.")]
+ModelOutput = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="MODEL.json", help="Model file to write.")
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+ModelJson = Annotated[bool, typer.Option("--json", help="Print the model file, and nothing else, on stdout.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the plan file, and nothing else, on stdout.")]
 
 
@@ -214,3 +219,22 @@ def micro_batch_group(text: str | None) -> "MicroBatchGroup":
     if text.isascii() and text.isdigit() and len(text) < 10:
         return int(text)
     raise InputError("--micro-batch-group", [f"{text!r} is neither a whole number nor {remainder_first}"])
+
+
+def layer_count(option: str, text: str) -> tuple[str, int | None]:
+    """
+    Read the name of a layer and how many there are, with a colon between them.
+
+    Examples
+    --------
+    >>> layer_count("--body", "DecodeLayer:80"), layer_count("--body", "Block")
+    (('DecodeLayer', 80), ('Block', None))
+    """
+    name, colon, number = text.rpartition(":")
+    if not colon:
+        name, number = text, ""
+    elif not (number.isascii() and number.isdigit() and 0 < len(number) < 8 and int(number)):
+        raise InputError(option, [f"{text!r} is not NAME or NAME:COUNT, with a count of at least 1"])
+    if not name.strip():
+        raise InputError(option, [f"{text!r} names no layer"])
+    return name, int(number) if number else None
