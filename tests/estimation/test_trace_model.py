@@ -6,7 +6,7 @@ import pytest
 from sapp_ppb.costs import LayerKind
 from sapp_ppb.costs.measured import ScopeTrace, Spans
 from sapp_ppb.errors import InputError
-from sapp_ppb.estimation import Wanted, model_from_scopes
+from sapp_ppb.estimation import Wanted, model_from_scopes, scope_times
 from sapp_ppb.estimation.scope_times import kept_steps, layer_times
 
 WANTED = (
@@ -117,7 +117,9 @@ def test_spans_that_overlap_count_once():
     assert times.forward_ms.tolist() == [5.0]
 
 
-def test_the_work_inside_spans_is_that_of_a_plain_count():
+@pytest.mark.parametrize("block", [1, 2, 50_000])
+def test_the_work_inside_spans_is_that_of_a_plain_count(block, monkeypatch):
+    monkeypatch.setattr(scope_times, "_SPANS_A_BLOCK", block)
     # Everything on whole microseconds, so that a loop over each of them is the judge.
     rng = np.random.default_rng(5)
 
@@ -134,10 +136,14 @@ def test_the_work_inside_spans_is_that_of_a_plain_count():
             layers={"0-Dec": random_spans(4)},
             gradients=random_spans(3),
             again=random_spans(2),
-            busy=random_spans(6),
+            busy=random_spans(6) if rng.random() < 0.7 else None,
         )
         (times,) = layer_times(trace, 1)
-        working = [at for at in range(400) if covers(trace.layers["0-Dec"], at) and covers(trace.busy, at)]
+        working = [
+            at
+            for at in range(400)
+            if covers(trace.layers["0-Dec"], at) and (trace.busy is None or covers(trace.busy, at))
+        ]
         again = [at for at in working if covers(trace.again, at)]
         backward = [at for at in working if covers(trace.gradients, at) and at not in again]
         counted = (len(working) - len(again) - len(backward), len(backward), len(again))

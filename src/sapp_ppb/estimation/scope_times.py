@@ -6,7 +6,7 @@ neighbouring stage, so a layer's time is how long the device works inside its sp
 what of it is backward is told by the spans of the gradients.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sapp_ppb.costs.measured import NO_SPANS, ScopeTrace, Spans
 
 Floats = NDArray[np.float64]
+_SPANS_A_BLOCK = 50_000  # of the longest list of spans: what is worked on at a time
 _UNSTABLE_STEPS = 2  # the first steps compile and warm up
 
 
@@ -84,36 +85,90 @@ def layer_times(trace: ScopeTrace, micro_batches: int) -> list[LayerTimes]:
     ([2.0], [4.0])
     """
     edges, _ = kept_steps(trace)
-    clocks = () if trace.backwards is not None else _clocks(trace)
-    found = []
-    for name, spans in trace.layers.items():
-        if trace.backwards is not None:
-            both = (spans, trace.backwards.get(name, NO_SPANS), NO_SPANS)
-            parts = [_per_step(lambda at: at, union(part), edges) for part in both]
-        else:
-            parts = [_per_step(clock, union(spans), edges) for clock in clocks]
-        forward, backward, again = (part / 1000 / micro_batches for part in parts)
-        found.append(LayerTimes(name=name, forward_ms=forward, backward_ms=backward, again_ms=again))
-    return found
+    layers = {name: union(spans) for name, spans in trace.layers.items()}
+    backwards = None
+    if trace.backwards is not None:
+        backwards = {name: union(spans) for name, spans in trace.backwards.items()}
+    busy = None if trace.busy is None or backwards is not None else _sorted(trace.busy)
+    gradients, again = _sorted(trace.gradients), _sorted(trace.again)
+    totals = {name: np.zeros((3, len(edges) - 1)) for name in layers}
+    for step, begins, ends in _blocks(trace, edges):
+        clocks = _clocks(
+            None if busy is None else _inside_of(busy, begins, ends),
+            _inside_of(gradients, begins, ends),
+            _inside_of(again, begins, ends),
+        )
+        for name, spans in layers.items():
+            found = [_worked(clock, _inside_of(spans, begins, ends)) for clock in clocks]
+            if backwards is not None:
+                part = _inside_of(backwards.get(name, NO_SPANS), begins, ends)
+                found[1] = float((part.end_us - part.start_us).sum())
+            totals[name][:, step] += found
+    return [
+        LayerTimes(name=name, forward_ms=forward, backward_ms=backward, again_ms=again)
+        for name, (forward, backward, again) in (
+            (name, total / 1000 / micro_batches) for name, total in totals.items()
+        )
+    ]
 
 
-def _clocks(trace: ScopeTrace) -> tuple[Callable[[Floats], Floats], ...]:
+def _blocks(trace: ScopeTrace, edges: Floats) -> Iterator[tuple[int, float, float]]:
+    """Cut every step into stretches with not too many spans: step, begin and end in microseconds."""
+    spans = [*trace.layers.values(), *(trace.backwards or {}).values(), trace.gradients, trace.again]
+    spans += [trace.busy] if trace.busy is not None else []
+    filled = [part for part in spans if len(part)]
+    if not filled:
+        return
+    first = min(float(part.start_us.min()) for part in filled)
+    last = max(float(part.end_us.max()) for part in filled)
+    longest = max(filled, key=len)
+    cuts = np.sort(longest.start_us[::_SPANS_A_BLOCK])
+    for step, (begins, ends) in enumerate(pairwise(np.clip(edges, first, last).tolist())):
+        inside = cuts[(cuts > begins) & (cuts < ends)].tolist()
+        for low, high in pairwise([begins, *inside, ends]):
+            yield step, low, high
+
+
+def _inside_of(spans: Spans, begins_us: float, ends_us: float) -> Spans:
+    """Parts of sorted spans that lie in a stretch of time; some may have no length."""
+    last = int(np.searchsorted(spans.start_us, ends_us, side="left"))
+    reach = np.maximum.accumulate(spans.end_us[:last]) if last else spans.end_us[:0]
+    first = int(np.searchsorted(reach, begins_us, side="right"))
+    return Spans(
+        start_us=np.clip(spans.start_us[first:last], begins_us, ends_us),
+        end_us=np.clip(spans.end_us[first:last], begins_us, ends_us),
+    )
+
+
+def _clocks(busy: Spans | None, gradients: Spans, again: Spans) -> tuple[Callable[[Floats], Floats], ...]:
     """Work done until a time: forward, backward, forward again; each a function of microseconds."""
-    everything = [*trace.layers.values(), trace.gradients, trace.again]
-    busy = trace.busy
-    sets = [spans for spans in [*everything, *([busy] if busy is not None else [])] if len(spans)]
-    edges = np.unique(np.concatenate([part for spans in sets for part in (spans.start_us, spans.end_us)]))
+    sets = [spans for spans in (busy, gradients, again) if spans is not None and len(spans)]
+    if not sets:
+        nothing = np.zeros_like
+        return (nothing if busy is not None else lambda at: at), nothing, nothing
+    ends = [part for spans in sets for part in (spans.start_us, spans.end_us)]
+    edges = np.unique(np.concatenate(ends))
     middles = (edges[1:] + edges[:-1]) / 2
     works = np.ones(len(middles), dtype=bool) if busy is None else _inside(busy, middles)
-    again = _inside(trace.again, middles)
-    gradients = _inside(trace.gradients, middles) & ~again
+    done_again = _inside(again, middles)
+    backward = _inside(gradients, middles) & ~done_again
     lengths = np.diff(edges)
 
-    def clock(counts: NDArray[np.bool_]) -> Callable[[Floats], Floats]:
+    def clock(counts: NDArray[np.bool_], *, outside: bool = False) -> Callable[[Floats], Floats]:
         done = np.concatenate([[0.0], np.cumsum(lengths * counts)])
-        return lambda at: np.interp(at, edges, done)
+        if not outside:
+            return lambda at: np.interp(at, edges, done)
+        # Without word of when the device works, it does so before the first edge and after the last.
+        return lambda at: (
+            np.interp(at, edges, done) + np.minimum(at - edges[0], 0.0) + np.maximum(at - edges[-1], 0.0)
+        )
 
-    return clock(works & ~gradients & ~again), clock(works & gradients), clock(works & again)
+    forward = clock(works & ~backward & ~done_again, outside=busy is None)
+    return forward, clock(works & backward), clock(works & done_again)
+
+
+def _worked(clock: Callable[[Floats], Floats], spans: Spans) -> float:
+    return float((clock(spans.end_us) - clock(spans.start_us)).sum())
 
 
 def _inside(spans: Spans, at_us: Floats) -> NDArray[np.bool_]:
@@ -123,9 +178,17 @@ def _inside(spans: Spans, at_us: Floats) -> NDArray[np.bool_]:
     return np.asarray(begun > ended)
 
 
+def _sorted(spans: Spans) -> Spans:
+    """Put spans in the order of their begin; those of a trace mostly are."""
+    if np.all(spans.start_us[1:] >= spans.start_us[:-1]):
+        return spans
+    order = np.argsort(spans.start_us, kind="stable")
+    return Spans(start_us=spans.start_us[order], end_us=spans.end_us[order])
+
+
 def union(spans: Spans) -> Spans:
     """
-    Merge spans that overlap or touch.
+    Merge spans that overlap or touch, in their order.
 
     Examples
     --------
@@ -135,17 +198,8 @@ def union(spans: Spans) -> Spans:
     """
     if not len(spans):
         return spans
-    order = np.argsort(spans.start_us, kind="stable")
-    start, end = spans.start_us[order], np.maximum.accumulate(spans.end_us[order])
+    ordered = _sorted(spans)
+    start, end = ordered.start_us, np.maximum.accumulate(ordered.end_us)
     first = np.concatenate([[True], start[1:] > end[:-1]])
     last = np.concatenate([first[1:], [True]])
     return Spans(start_us=start[first], end_us=end[last])
-
-
-def _per_step(clock: Callable[[Floats], Floats], spans: Spans, edges: Floats) -> Floats:
-    """Sum what a clock counts inside disjoint spans, for each step."""
-    totals = []
-    for begins, ends in pairwise(edges):
-        start, end = np.clip(spans.start_us, begins, ends), np.clip(spans.end_us, begins, ends)
-        totals.append(float((clock(end) - clock(start)).sum()))
-    return np.array(totals)
