@@ -9,6 +9,7 @@ from itertools import pairwise
 from sapp_ppb.costs import Layer, LayerKind, Model, Recompute
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError
+from sapp_ppb.fix import Fix
 from sapp_ppb.schedules import (
     MicroBatchGroup,
     Schedule,
@@ -58,6 +59,13 @@ class Problem:
     memory_margin
         What is kept free of every limit, for fragmentation: MB, or a share of the
         limit as text such as ``"5%"``.
+    max_recompute_types
+        How many types besides NONE a plan may mix, or None for any number.
+    recompute_working_set
+        Count what a recomputed layer holds again during its own backward, of the layers
+        of a cell the one with the most.
+    fix
+        What of the plan is given: its split or its recompute, or None for neither.
 
     Raises
     ------
@@ -89,6 +97,9 @@ class Problem:
     target: str | None = None
     recompute: tuple[Recompute, ...] | None = None
     memory_margin: float | str = 0.0
+    max_recompute_types: int | None = None
+    recompute_working_set: bool = False
+    fix: Fix | None = None
 
     def __post_init__(self) -> None:
         """Fill in what was left to its default, then refuse what can not be planned."""
@@ -100,7 +111,13 @@ class Problem:
         if not faults:
             object.__setattr__(self, "recompute", _types(self.recompute))
             object.__setattr__(self, "memory_margin", _plain_margin(self.memory_margin))
-            faults = [*self._chain_faults(), *self._margin_faults(), *self._type_faults()]
+            faults = [
+                *self._chain_faults(),
+                *self._margin_faults(),
+                *self._type_faults(),
+                *self._working_set_faults(),
+                *self._fix_faults(),
+            ]
         if faults:
             raise InputError("problem", faults)
         name = default_name(self.interleave) if self.schedule is None else self.schedule
@@ -129,6 +146,9 @@ class Problem:
             )
             if isinstance(value, bool) or not isinstance(value, int) or value < least
         ]
+        most = self.max_recompute_types
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
+            faults.append(f"max-recompute-types must be a whole number of at least 0 (got {most!r})")
         if faults:
             return faults
         too_many = ops_fault(self.stages, self.interleave, self.micro_batches)
@@ -168,6 +188,42 @@ class Problem:
             if not self.considered(layer)
         ]
 
+    def _working_set_faults(self) -> list[str]:
+        if not self.recompute_working_set:
+            return []
+        return [
+            f"recompute-working-set needs the activation memory of {shown(layer.name)} under none, which is "
+            "what it holds again; give it in the model file"
+            for layer in self.model.bodies
+            if Recompute.NONE not in layer.considered
+        ]
+
+    def _fix_faults(self) -> list[str]:
+        """Faults of what is fixed; only called once the sizes are known to be right."""
+        if self.fix is None or (faults := self.fix.faults(self.model, self.cells)):
+            return [] if self.fix is None else faults
+        if self.fix.layers is not None:
+            return [
+                f"fix leaves cell {cell} {number} of at least {self.least_layers(cell)} layers; "
+                "allow fewer with --min-layers"
+                for cell, number in enumerate(self.fix.layers)
+                if number < self.least_layers(cell)
+            ]
+        most = self.max_recompute_types
+        if most is not None and len(self.fix.types) > most:
+            return [f"fix mixes {_labels(self.fix.types)}, more than the {most} of max-recompute-types"]
+        return [
+            f"fix recomputes {shown(layer.name)} as {r.label}, which recompute or the model does not allow"
+            for layer, kept in zip(self.model.bodies, self.fix.recomputed, strict=True)
+            for r in Recompute
+            if kept[r].any() and r not in self.considered(layer)
+        ] + [
+            f"fix recomputes {kept.sum()} layers of {shown(layer.name)} and none of the other "
+            f"{layer.count - kept.sum()}, which recompute or the model does not allow"
+            for layer, kept in zip(self.model.bodies, self.fix.recomputed, strict=True)
+            if kept.sum() < layer.count and Recompute.NONE not in self.considered(layer)
+        ]
+
     def _chain_faults(self) -> list[str]:
         needed = sum(self.least_layers(cell) for cell in range(self.cells))
         if self.model.body_count >= needed:
@@ -193,6 +249,15 @@ class Problem:
         """The order of ops on every stage."""
         return build_schedule(
             self.schedule_name, self.stages, self.interleave, self.micro_batches, self.micro_batch_group
+        )
+
+    @cached_property
+    def cell_at(self) -> tuple[tuple[int, ...], ...]:
+        """Cells laid out as [chunk][stage]; shape (V, S)."""
+        place = self.order.placement.cell_of
+        return tuple(
+            tuple(place(stage, chunk, self.stages) for stage in range(self.stages))
+            for chunk in range(self.interleave)
         )
 
     @property

@@ -58,6 +58,35 @@ RecomputeTypes = Annotated[
         "[default: those that the model gives]",
     ),
 ]
+MaxRecomputeTypes = Annotated[
+    int | None,
+    typer.Option(
+        "--max-recompute-types", metavar="N", help="Most recompute types, none apart, that a plan may mix."
+    ),
+]
+WorkingSet = Annotated[
+    bool,
+    typer.Option(
+        "--recompute-working-set",
+        help="Count what a recomputed layer holds again during its own backward.",
+    ),
+]
+WarmStart = Annotated[
+    Path | None, typer.Option("--warm-start", metavar="PLAN.json", help="Plan file to begin with.")
+]
+FixPlan = Annotated[
+    Path | None,
+    typer.Option("--fix", metavar="PLAN.json", help="Plan file of which a part is kept; see --keep."),
+]
+Keep = Annotated[
+    str | None,
+    typer.Option(
+        "--keep",
+        metavar="PART",
+        help="What --fix keeps: split (layers of every cell) or recompute (recomputed layers of every "
+        "cell).  [default: split]",
+    ),
+]
 Tokens = Annotated[
     int | None,
     typer.Option(
@@ -170,6 +199,22 @@ def recompute_types(text: str | None) -> "tuple[Recompute, ...] | None":
     if faults:
         raise InputError("--recompute", faults)
     return tuple(Recompute.from_label(label) for label in labels)
+
+
+def kept_part(fix: Path | None, keep: str | None) -> str:
+    """
+    Read what ``--fix`` keeps: ``split`` or ``recompute``.
+
+    Raises
+    ------
+    InputError
+        For another word, and when there is no plan to keep a part of.
+    """
+    if keep is not None and fix is None:
+        raise InputError("--keep", ["says what --fix keeps, and there is no --fix"])
+    if keep not in (None, "split", "recompute"):
+        raise InputError("--keep", [f"{keep!r} is unknown; one of split, recompute"])
+    return keep or "split"
 
 
 def tokens_per_micro_batch(number: int | None) -> int | None:

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,9 +10,12 @@ from sapp_ppb.cli.guard import FITS, NO_PLAN_IN_TIME, NOTHING_FITS, say
 from sapp_ppb.cli.options import (
     AsJson,
     ConstantMemory,
+    FixPlan,
     GroupOption,
     HopTime,
     Interleave,
+    Keep,
+    MaxRecomputeTypes,
     MemoryLimit,
     MemoryMargin,
     MicroBatches,
@@ -21,6 +24,9 @@ from sapp_ppb.cli.options import (
     ScheduleOption,
     Stages,
     Tokens,
+    WarmStart,
+    WorkingSet,
+    kept_part,
     memory_margin,
     micro_batch_group,
     numbers,
@@ -33,7 +39,7 @@ from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
-    from sapp_ppb.plan import Outcome
+    from sapp_ppb.plan import Outcome, Plan
     from sapp_ppb.problem import Problem
 
 SHORT_HELP = "Find the shortest step that fits the memory."
@@ -45,6 +51,7 @@ stage and chunk, and how they are recomputed.  Says how far it can be from the b
 Examples:
   sapp-ppb plan llama2_70b.json -s 16 -i 2 -mb 32 -mem 56000
   sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 -t 30 -o out
+  sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 --fix out/plan.json --keep split
   sapp-ppb plan demo.json -s 16 -mb 16 -mem 56000 --target mindformers --json > plan.json
 """
 
@@ -61,6 +68,8 @@ def plan(
     schedule: ScheduleOption = None,
     micro_batch_group_: GroupOption = None,
     recompute: RecomputeTypes = None,
+    max_recompute_types: MaxRecomputeTypes = None,
+    recompute_working_set: WorkingSet = False,
     min_layers: Annotated[
         int, typer.Option("--min-layers", metavar="N", help="Fewest layers in a cell.")
     ] = 1,
@@ -77,6 +86,12 @@ def plan(
         str, typer.Option("--gap", metavar="G", help="Stop this close to the best possible: 0.01 or 1%.")
     ] = "0",
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same plan.")] = 0,
+    threads: Annotated[
+        int, typer.Option("--threads", metavar="N", help="Searches side by side; the proof takes one core.")
+    ] = 1,
+    warm_start: WarmStart = None,
+    fix: FixPlan = None,
+    keep: Keep = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what limits the plan; takes the time again.")
     ] = False,
@@ -95,6 +110,7 @@ def plan(
     tokens = tokens_per_micro_batch(tokens)
     _refuse_both(explain=explain, json_=json_)
     path = None if output is None else _free(_folder(output) / "plan.json", force=force)
+    part = kept_part(fix, keep)
     problem = Problem(
         model=read_model(model),
         stages=stages,
@@ -108,11 +124,23 @@ def plan(
         else numbers("--constant-memory", constant_memory, "MB"),
         memory_margin=memory_margin(memory_margin_),
         recompute=recompute_types(recompute),
+        max_recompute_types=max_recompute_types,
+        recompute_working_set=recompute_working_set,
         p2p_ms=numbers("--p2p", p2p, "ms"),
         min_layers_per_cell=min_layers,
         target=target,
     )
-    outcome = _planned(problem, time_limit, share("--gap", gap), seed)
+    if fix is not None:
+        problem = _fixed(problem, fix, part)
+    known = None if warm_start is None else _plan_in(warm_start, problem)
+    outcome = _planned(
+        problem,
+        time_limit_s=time_limit,
+        gap=share("--gap", gap),
+        seed=seed,
+        threads=threads,
+        warm_start=known,
+    )
     try:
         if path is not None:
             write_plan(outcome, path, force)
@@ -125,6 +153,30 @@ def plan(
     if explain and _exit_code(outcome) == FITS:
         write_result(_explanation(outcome, time_limit))
     return _exit_code(outcome)
+
+
+def _plan_in(path: Path, problem: "Problem") -> "Plan":
+    """Read a plan file for the problem's model and cells; refuse one that has no plan."""
+    from sapp_ppb.errors import InputError
+    from sapp_ppb.plan import refuse_other_cells
+    from sapp_ppb.readers import read_plan
+
+    plan = read_plan(path, problem.model).plan
+    if plan is None:
+        raise InputError(str(path), ["holds no plan: it says that nothing fits; give one with a plan"])
+    try:
+        refuse_other_cells(problem, plan)
+    except InputError as error:
+        raise InputError(str(path), error.faults) from None
+    return plan
+
+
+def _fixed(problem: "Problem", path: Path, part: str) -> "Problem":
+    """Keep a part of the plan in a file."""
+    from dataclasses import replace
+
+    plan = _plan_in(path, problem)
+    return replace(problem, fix=plan.split if part == "split" else plan.recompute)
 
 
 def _refuse_both(*, explain: bool, json_: bool) -> None:
@@ -162,7 +214,7 @@ def _free(path: Path, *, force: bool) -> Path:
     return path
 
 
-def _planned(problem: "Problem", time_limit: float, gap: float, seed: int) -> "Outcome":
+def _planned(problem: "Problem", **options: Any) -> "Outcome":
     """Plan, and show the progress."""
     from sapp_ppb.errors import NoPlanFoundError
     from sapp_ppb.planner import needs_compiling, plan_pipeline
@@ -173,7 +225,7 @@ def _planned(problem: "Problem", time_limit: float, gap: float, seed: int) -> "O
         say("compiling the search, about 20 s; later runs do without")
     try:
         with ProgressLine() as line:
-            return plan_pipeline(problem, time_limit_s=time_limit, gap=gap, seed=seed, watch=line)
+            return plan_pipeline(problem, **options, watch=line)
     except KeyboardInterrupt:
         raise NoPlanFoundError("interrupted before any plan was found") from None
 

@@ -104,6 +104,7 @@ class CountProgram(PathProgram):
             if tables.considered[k, r]
             for cell in range(self.problem.cells)
         }
+        self._keep_recompute(typed)
         for cell in range(self.problem.cells):
             here = {key: column for key, column in typed.items() if key[2] == cell}
             for columns, fixed, prices in (
@@ -114,6 +115,16 @@ class CountProgram(PathProgram):
                 side = -float(fixed[cell]) / self._unit
                 program.add_row({**terms, columns[cell]: -1.0}, side, side)
         return typed
+
+    def _keep_recompute(self, typed: dict[tuple[int, int, int], int]) -> None:
+        """Hold x where recompute is fixed."""
+        fix = self.problem.fix
+        if fix is None or fix.recompute is None:
+            return
+        kept = fix.recomputed
+        keys = [key for key in typed if key[1] != Recompute.NONE]
+        numbers = np.array([float(kept[key]) for key in keys])
+        self._program.set_bounds(np.array([typed[key] for key in keys], dtype=np.int64), numbers, numbers)
 
     def _add_counts(self) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]]:
         """Add n and m, (N3), (N4) and (N5)."""
@@ -132,8 +143,11 @@ class CountProgram(PathProgram):
                 terms = _ones(cells[k, cell] for cell in self._cells_of(stage))
                 program.add_row({**terms, stages[k, stage]: -1.0}, 0.0, 0.0)
         for cell in range(problem.cells):
-            least = problem.least_layers(cell)
-            program.add_row(_ones(cells[k, cell] for k in range(len(problem.model.bodies))), lower=least)
+            least, most = problem.least_layers(cell), math.inf
+            if problem.fix is not None and problem.fix.layers is not None:
+                least = most = problem.fix.layers[cell]
+            here = _ones(cells[k, cell] for k in range(len(problem.model.bodies)))
+            program.add_row(here, lower=least, upper=most)
         return cells, stages
 
     def _cells_of(self, stage: int) -> list[int]:
@@ -157,7 +171,7 @@ class CountProgram(PathProgram):
         return ended
 
     def _add_memory(self) -> None:
-        """Add (N6)."""
+        """Add (N6); a working set only adds to it, and is left out."""
         problem, tables = self.problem, self._tables
         for stage, live in enumerate(live_rows(problem.order)):
             limit = problem.limit_per_stage_mb[stage]

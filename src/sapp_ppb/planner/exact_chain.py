@@ -28,7 +28,7 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.cuts import PathCut, Separator
 from sapp_ppb.planner.families import PathFamilies
-from sapp_ppb.planner.fronts import Fronts, Run, run_between
+from sapp_ppb.planner.fronts import CellFronts, Run, cell_fronts, run_between
 from sapp_ppb.planner.highs import LinearProgram
 from sapp_ppb.planner.segments import Segments, chain_segments, shares
 from sapp_ppb.problem import Problem
@@ -56,7 +56,7 @@ class _Runs:
     last: NDArray[np.int64]
     forward_ms: Floats
     backward_ms: Floats
-    choice: list[tuple[Fronts, Run, int]]
+    choice: list[tuple[CellFronts, Run, int]]
 
     def kept(self, mask: NDArray[np.bool_]) -> "_Runs":
         return _Runs(
@@ -135,21 +135,18 @@ class ExactChain:
         """Exact times of the usable runs, and the table of all with the others infinite."""
         tables, problem = layer_tables(self._problem), self._problem
         slowest = self._cutoff_ms / problem.micro_batches
-        sets = [tuple(Recompute)]
-        if not self._may_mix:
-            sets = [
-                tuple(r for r in Recompute if r is not out) for out in (Recompute.COMM, Recompute.SELECTIVE)
-            ]
-        fronts = [Fronts(tables, types, slowest) for types in sets]
-        share_mb = shares(problem)
+        fronts = cell_fronts(problem, tables, slowest, may_mix=self._may_mix)
+        levels = {known.again_mb for each in fronts for known in each}
+        share_mb = {again_mb: shares(problem, again_mb) for again_mb in levels}
         total = np.full(usable.shape, np.inf)
         found, choice = [], []
         for stage, first, last in np.argwhere(usable):
             run = run_between(self._kind, first, last)
             options = [
                 (front.backward_ms[point], known, run, point)
-                for known in fronts
-                if (point := (front := known.front(run)).within(float(share_mb[stage, first, last]))) >= 0
+                for known in fronts[stage]
+                if (point := (front := known.front(run)).within(share_mb[known.again_mb][stage, first, last]))
+                >= 0
             ]
             if options:
                 fastest = min(options, key=lambda option: float(option[0]))

@@ -156,5 +156,6 @@ def _divisible_ms(problem: Problem) -> float:
         backward_ms=nothing + backward,
         activation_mb=nothing,
         parameter_mb=nothing,
+        again_mb=nothing,
     )
     return float(batched_makespans(problem, costs.price_list()[None, :])[0])

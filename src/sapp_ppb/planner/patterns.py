@@ -7,13 +7,13 @@ only those are listed that no other beats in the backward time of every chunk,
 since no path gets longer when a backward gets shorter.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.costs import Recompute
-from sapp_ppb.planner.fronts import Fronts, FrontTooLargeError, Run, run_between
+from sapp_ppb.planner.fronts import CellFronts, FrontTooLargeError, Run, cell_fronts, run_between
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
 from sapp_ppb.simulator.price import LayerTables, layer_tables
@@ -21,6 +21,8 @@ from sapp_ppb.simulator.timeline import batched_makespans
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+# What a cell can hold: where its types come from, its layers, and which choice of types.
+Option = tuple[CellFronts, Run, int]
 
 # Combinations of chunks that are looked at for one stage, and patterns kept in all.
 _MOST_COMBINATIONS = 2_000_000
@@ -57,7 +59,7 @@ class StagePatterns:
     layers: Ints
     forward_ms: Floats
     backward_ms: Floats
-    choices: list[list[tuple[Fronts, Run, int]]]
+    choices: list[list[Option]]
     options: Ints
 
     def kept(self, mask: NDArray[np.bool_]) -> "StagePatterns":
@@ -91,10 +93,7 @@ def list_patterns(problem: Problem, cutoff_ms: float, *, may_mix: bool) -> list[
     """
     tables = layer_tables(problem)
     slowest = cutoff_ms * (1 + _ROUNDING) / problem.micro_batches
-    sets = [tuple(Recompute)]
-    if not may_mix:
-        sets = [tuple(r for r in Recompute if r is not out) for out in (Recompute.COMM, Recompute.SELECTIVE)]
-    fronts = [Fronts(tables, types, slowest) for types in sets]
+    fronts = cell_fronts(problem, tables, slowest, may_mix=may_mix)
     patterns = []
     try:
         for stage in range(problem.stages):
@@ -114,23 +113,23 @@ class _Stage:
         chunks = range(problem.interleave)
         self._cells = [placement.cell_of(stage, chunk, problem.stages) for chunk in chunks]
         self._problem, self._tables, self._slowest_ms = problem, tables, slowest_ms
-        self._live = live_rows(problem.order)[stage].rows
+        self._live = live_rows(problem.order, problem.recompute_working_set)[stage]
         held = problem.constant_per_stage_mb[stage] + fixed.parameter_mb[self._cells].sum()
-        held = held + self._live @ fixed.activation_mb[self._cells]
+        held = held + self._live.rows @ fixed.activation_mb[self._cells]
         limit = problem.limit_per_stage_mb[stage]
         self._room = limit * (1 + _ROUNDING) - held
         self._fixed_ms = float((fixed.forward_ms + fixed.backward_ms)[self._cells].sum())
 
-    def patterns(self, fronts: list[Fronts]) -> StagePatterns:
-        choices = [self._options(cell, fronts) for cell in self._cells]
-        layers, activation, backward = zip(*(self._columns(each) for each in choices), strict=True)
+    def patterns(self, fronts: list[list[CellFronts]]) -> StagePatterns:
+        choices = [self._options(cell, fronts[cell]) for cell in self._cells]
+        layers, activation, again, backward = zip(*(self._columns(each) for each in choices), strict=True)
         options = np.zeros((1, 0), dtype=np.int64)
         for each in choices:
             if len(options) * len(each) > _MOST_COMBINATIONS:
                 raise TooManyPatternsError
             grown = np.repeat(options, len(each), axis=0)
             options = np.column_stack([grown, np.tile(np.arange(len(each)), len(options))])
-            options = options[self._fits(options, layers, activation, backward)]
+            options = options[self._fits(options, layers, activation, again, backward)]
         picked = range(len(choices))
         stacked = np.stack([layers[chunk][options[:, chunk]] for chunk in picked], axis=1)
         times = np.stack([backward[chunk][options[:, chunk]] for chunk in picked], axis=1)
@@ -145,19 +144,17 @@ class _Stage:
             options=options[kept],
         )
 
-    def _options(self, cell: int, fronts: list[Fronts]) -> list[tuple[Fronts, Run, int]]:
+    def _options(self, cell: int, fronts: list[CellFronts]) -> list[Option]:
         """Every run that a cell may hold, with every point of its front."""
         problem, entries = self._problem, self._problem.model.bodies
         kind = np.repeat(np.arange(len(entries)), [layer.count for layer in entries])
-        least = [problem.least_layers(other) for other in range(problem.cells)]
-        first, end = sum(least[:cell]), len(kind) - sum(least[cell + 1 :])
         times = self._tables.forward_ms + np.where(
             self._tables.considered, self._tables.backward_ms, np.inf
         ).min(axis=1)
         spent = np.concatenate([[0.0], np.cumsum(times[kind])])
         runs: dict[Run, None] = {}  # a set that keeps its order
-        for start in range(first, end + 1):
-            for stop in range(start + least[cell], end + 1):
+        for start, stops in cell_runs(problem, cell):
+            for stop in stops:
                 if spent[stop] - spent[start] + self._fixed_ms > self._slowest_ms:
                     break
                 runs[run_between(kind, start, stop)] = None
@@ -168,33 +165,56 @@ class _Stage:
             for point in range(len(known.front(run).activation_mb))
         ]
 
-    def _columns(self, options: list[tuple[Fronts, Run, int]]) -> tuple[Floats, Floats, Floats]:
-        """Layers, activation memory and backward time of every option."""
+    def _columns(self, options: list[Option]) -> tuple[Floats, Floats, Floats, Floats]:
+        """Layers, activation memory, working set and backward time of every option."""
         layers = np.zeros((len(options), len(self._problem.model.bodies)))
         for row, (_, (first, numbers), _) in zip(layers, options, strict=True):
             row[first : first + len(numbers)] = numbers
         activation = [known.front(run).activation_mb[point] for known, run, point in options]
         backward = [known.front(run).backward_ms[point] for known, run, point in options]
-        return layers, np.array(activation), np.array(backward)
+        again = [known.again_mb for known, _, _ in options]
+        return layers, np.array(activation), np.array(again), np.array(backward)
 
     def _fits(
         self,
         options: Ints,
         layers: tuple[Floats, ...],
         activation: tuple[Floats, ...],
+        again: tuple[Floats, ...],
         backward: tuple[Floats, ...],
     ) -> NDArray[np.bool_]:
         """Whether the chunks combined so far leave time, memory and layers."""
         picked = range(options.shape[1])
         total = sum((layers[chunk][options[:, chunk]] for chunk in picked), np.zeros((1, 1)))
         time = self._fixed_ms + total @ self._tables.forward_ms
-        memory = (total @ self._tables.parameter_mb)[:, None] + np.zeros(len(self._live))
+        memory = (total @ self._tables.parameter_mb)[:, None] + np.zeros(len(self._live.rows))
         for chunk in picked:
             time = time + backward[chunk][options[:, chunk]]
-            memory = memory + np.outer(activation[chunk][options[:, chunk]], self._live[:, chunk])
+            memory = memory + np.outer(activation[chunk][options[:, chunk]], self._live.rows[:, chunk])
+            memory = memory + np.outer(again[chunk][options[:, chunk]], self._live.again == chunk)
         there_are = [layer.count for layer in self._problem.model.bodies]
         fits = (memory <= self._room).all(axis=1) & (total <= there_are).all(axis=1)
         return np.asarray(fits & (time <= self._slowest_ms))
+
+
+def cell_runs(problem: Problem, cell: int) -> Iterator[tuple[int, range]]:
+    """
+    List the runs of layers that a cell may hold, whatever they take.
+
+    Yields
+    ------
+    tuple
+        A first layer, and the layers after the last that go with it, ascending.
+    """
+    if problem.fix is not None and problem.fix.layers is not None:
+        start = sum(problem.fix.layers[:cell])
+        stop = start + problem.fix.layers[cell]
+        yield start, range(stop, stop + 1)
+        return
+    least = [problem.least_layers(other) for other in range(problem.cells)]
+    end = problem.model.body_count - sum(least[cell + 1 :])
+    for start in range(sum(least[:cell]), end + 1):
+        yield start, range(start + least[cell], end + 1)
 
 
 def undominated(layers: Floats, backward_ms: Floats) -> Ints:

@@ -84,6 +84,18 @@ def _list(place: str, value: object) -> str | None:
     return None if isinstance(value, list) else f"{place} must be a list (got {shown(value)})"
 
 
+def check_matrix(place: str, value: object) -> str | None:
+    """Fault of a V x S matrix of counts; its shape is judged where V and S are known."""
+    if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
+        return f"{place} must be a list of lists of counts (got {shown(value)})"
+    faults = (
+        _whole(f"{place}[{chunk}][{stage}]", count)
+        for chunk, row in enumerate(value)
+        for stage, count in enumerate(row)
+    )
+    return next((fault for fault in faults if fault), None)
+
+
 def _or(check: Check) -> Check:
     return partial(_or_null, check=check)
 
@@ -109,7 +121,11 @@ PROBLEM_KEYS: Mapping[str, Check] = {
     "target": _or(partial(_word, words=TARGETS)),
     "recompute": _or(_types),
     "memory_margin": _margin,
+    "max_recompute_types": _or(_whole),
+    "recompute_working_set": _boolean,
+    "fix": _or(_object),
 }
+FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object}
 OUTCOME_KEYS: Mapping[str, Check] = {
     "status": partial(_word, words=tuple(status.value for status in Status)),
     "makespan_ms": _or(number_fault),
@@ -142,6 +158,10 @@ _OPTIONAL = frozenset(
         "target",
         "recompute",
         "memory_margin",
+        "max_recompute_types",
+        "recompute_working_set",
+        "fix",
+        "layers",
         "infeasible",
         "proven",
         "gap",
@@ -176,18 +196,6 @@ def check_object(raw: Mapping[str, object], checks: Mapping[str, Check], prefix:
             if key in _LATER_KEYS
         ]
     return faults
-
-
-def check_matrix(place: str, value: object) -> str | None:
-    """Fault of a V x S matrix of counts; its shape is judged where V and S are known."""
-    if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
-        return f"{place} must be a list of lists of counts (got {shown(value)})"
-    faults = (
-        _whole(f"{place}[{chunk}][{stage}]", count)
-        for chunk, row in enumerate(value)
-        for stage, count in enumerate(row)
-    )
-    return next((fault for fault in faults if fault), None)
 
 
 def key_notes(raw: Mapping[str, object], checks: Mapping[str, Check], prefix: str) -> list[str]:

@@ -25,12 +25,16 @@ class CellCosts:
         Times of a cell's F and B; shape (cells,).
     activation_mb, parameter_mb
         Live memory a micro-batch, and memory held throughout; shape (cells,).
+    again_mb
+        What the layer that lets go most holds again while it is recomputed; shape
+        (cells,).  Zero where the problem leaves the working set out.
     """
 
     forward_ms: Floats
     backward_ms: Floats
     activation_mb: Floats
     parameter_mb: Floats
+    again_mb: Floats
 
     def price_list(self) -> Floats:
         """
@@ -60,6 +64,9 @@ class LayerTables:
         Shape (BODY layers,).
     backward_ms, activation_mb
         Shape (BODY layers, 5); the activation of a type that the model does not give is 0.
+    again_mb
+        What a layer holds again while it is recomputed, its activation under NONE less
+        that under its type; shape (BODY layers, 5).  Zero where the problem leaves it out.
     considered
         Whether the problem allows a type; shape (BODY layers, 5).
     fixed
@@ -70,6 +77,7 @@ class LayerTables:
     backward_ms: Floats
     activation_mb: Floats
     parameter_mb: Floats
+    again_mb: Floats
     considered: NDArray[np.bool_]
     fixed: CellCosts
 
@@ -84,10 +92,13 @@ def layer_tables(problem: Problem) -> LayerTables:
         In the order of ``problem.model.bodies``; milliseconds and MB.
     """
     bodies = problem.model.bodies
+    activation = np.array([[layer.activation(r) for r in Recompute] for layer in bodies])
+    again = np.maximum(activation[:, [Recompute.NONE]] - activation, 0.0)
     return LayerTables(
         forward_ms=np.array([layer.forward_ms for layer in bodies]),
         backward_ms=np.array([layer.backward_ms for layer in bodies]),
-        activation_mb=np.array([[layer.activation(r) for r in Recompute] for layer in bodies]),
+        activation_mb=activation,
+        again_mb=again * problem.recompute_working_set,
         parameter_mb=np.array([layer.parameter_mb for layer in bodies]),
         considered=np.array([[r in problem.considered(layer) for r in Recompute] for layer in bodies]),
         fixed=_fixed(problem),
@@ -100,7 +111,11 @@ def _fixed(problem: Problem) -> CellCosts:
         if layer.kind is not LayerKind.BODY:
             values[:, 0 if layer.kind is LayerKind.HEAD else -1] += layer.count * _fixed_row(layer)
     return CellCosts(
-        forward_ms=values[0], backward_ms=values[1], activation_mb=values[2], parameter_mb=values[3]
+        forward_ms=values[0],
+        backward_ms=values[1],
+        activation_mb=values[2],
+        parameter_mb=values[3],
+        again_mb=np.zeros(problem.cells),
     )
 
 
@@ -131,6 +146,7 @@ def price(plan: Plan) -> CellCosts:
         backward_ms=fixed.backward_ms + np.einsum("lr,lrc->c", tables.backward_ms, plan.counts),
         activation_mb=fixed.activation_mb + np.einsum("lr,lrc->c", tables.activation_mb, plan.counts),
         parameter_mb=fixed.parameter_mb + tables.parameter_mb @ per_layer,
+        again_mb=(tables.again_mb[:, :, None] * (plan.counts > 0)).max(axis=(0, 1)),
     )
     if splits_backward(plan.problem):
         short = np.flatnonzero(costs.backward_ms < costs.forward_ms)
@@ -157,4 +173,5 @@ def without_recompute(plan: Plan) -> CellCosts:
         backward_ms=backward,
         activation_mb=costs.activation_mb,
         parameter_mb=costs.parameter_mb,
+        again_mb=costs.again_mb,
     )

@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from os import PathLike
 
+import numpy as np
+
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import PLAN_FORMAT, PLAN_VERSION, Bubble, Outcome, Plan, Shortage
 from sapp_ppb.problem import PerStage, Problem
@@ -61,6 +63,9 @@ def _problem(problem: Problem) -> dict[str, object]:
         "target": problem.target,
         "recompute": None if problem.recompute is None else [r.label for r in problem.recompute],
         "memory_margin": _margin(problem.memory_margin),
+        "max_recompute_types": problem.max_recompute_types,
+        "recompute_working_set": problem.recompute_working_set or None,
+        "fix": _fix(problem),
     }
     return {
         "stages": problem.stages,
@@ -86,6 +91,22 @@ def _per_stage(value: PerStage | None) -> object:
 def _margin(margin: float | str) -> object:
     """MB or a share as text; None, which is not written, for none."""
     return margin if isinstance(margin, str) else _per_stage(margin) or None
+
+
+def _fix(problem: Problem) -> object:
+    """Lay out what is fixed as the counts are; None, which is not written, for nothing."""
+    if problem.fix is None:
+        return None
+    cells = np.array(problem.cell_at)
+    if problem.fix.layers is not None:
+        return {"layers": np.array(problem.fix.layers)[cells].tolist()}
+    kept = zip(problem.model.bodies, problem.fix.recomputed, strict=True)
+    return {
+        "recompute": {
+            layer.name: {r.label: counts[r][cells].tolist() for r in Recompute if counts[r].any()}
+            for layer, counts in kept
+        }
+    }
 
 
 def _counts(plan: Plan) -> dict[str, object]:
