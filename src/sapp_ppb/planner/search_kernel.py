@@ -303,7 +303,7 @@ def load_spread(costs, cells_of):  # type: ignore[no-untyped-def]
 def anneal(  # type: ignore[no-untyped-def]
     moves, hot, cold, guidance, bound, rec, banned, costs, best_bound, best_rec, best_banned, score, random,
     may_mix, fwd, bwd, act, par, usable, kind, fixed, held, limit, live, row_start, least, stage_of, cells_of,
-    g_stage, g_price, g_before, g_giver, hop_ms, paths, path_hops, pool, order,
+    g_price, g_before, g_giver, hop_ms, paths, path_hops, pool, order,
 ):  # fmt: skip
     """
     Anneal for a number of moves, from temperature ``hot`` down to ``cold``.
@@ -317,7 +317,7 @@ def anneal(  # type: ignore[no-untyped-def]
     touched = np.zeros(stages, np.bool_)
     over = np.zeros(stages)
     weight = np.ones(chunks)
-    durations, free_at, ends = np.empty(4 * cells), np.empty(stages), np.empty(len(g_price))
+    durations, ends = np.empty(4 * cells), np.empty(len(g_price))
     uses = np.empty(4 * cells)
     for s in range(stages):
         over[s] = max(0.0, most_over(s, cells_of, held, limit, live, row_start, costs)[1] - _SLACK * limit[s])
@@ -357,12 +357,12 @@ def anneal(  # type: ignore[no-untyped-def]
         makespan = math.inf
         if excess == 0.0:
             set_durations(new_costs, durations)
-            makespan = longest_path(g_stage, g_price, g_giver, hop_ms, durations, free_at, ends)
+            makespan = longest_path(g_before, g_price, g_giver, hop_ms, durations, ends)
             simulated += 1
             if makespan > threshold:
                 keep_path(
-                    (g_price, g_before, g_giver), hop_ms, durations, free_at, ends, uses, paths,
-                    path_hops, pool, order,
+                    (g_price, g_before, g_giver), hop_ms, durations, ends, uses, paths, path_hops, pool,
+                    order,
                 )  # fmt: skip
                 continue
         bound[:], rec[:], banned[:] = new_bound, new_rec, new_banned

@@ -5,6 +5,10 @@ With a fixed order the live micro-batches of each chunk after each op do not
 depend on time.  The peak is therefore the maximum over those rows of live counts
 times activations, and a row that another row, or a mix of two, dominates can
 never be the maximum alone.
+
+A sequence chunk holds 1/k of its micro-batch's activations, its keys and values
+among them.  Chunks go forward 0 to k-1 and backward k-1 to 0, so those of all
+chunks before one are live for as long as it needs them, and nothing else is held.
 """
 
 from dataclasses import dataclass
@@ -26,7 +30,7 @@ class LiveRows:
     Attributes
     ----------
     rows
-        Live micro-batches of each chunk; shape (rows, V).
+        Live micro-batches of each chunk, a sequence chunk counted as 1/k; shape (rows, V).
     ops
         Index within the stage's order of the first op that reaches each row; shape (rows,).
     """
@@ -41,13 +45,14 @@ def live_rows(schedule: Schedule) -> tuple[LiveRows, ...]:
     Rows of live micro-batches that can be the peak, for every stage.
 
     F adds one at its start; B, or W when the backward is split, frees it at its end.
+    In an overlapped pair what F adds is there before B frees anything.
     """
     return tuple(_stage_rows(schedule, stage) for stage in range(schedule.stages))
 
 
 def _stage_rows(schedule: Schedule, stage: int) -> LiveRows:
-    ops = np.array(schedule.rows[stage], dtype=np.int64)
-    kind, chunk = ops[:, 0], ops[:, 1] // schedule.stages
+    kind, cell = np.array([op[:2] for op in schedule.rows[stage]], dtype=np.int64).T
+    chunk, ops = cell // schedule.stages, schedule.rows[stage]
     change = np.zeros((len(ops), schedule.chunks))
     step = (kind == OpKind.F).astype(float) - (kind == OpKind.B) - (kind == OpKind.W)
     change[np.arange(len(ops)), chunk] = step
@@ -57,7 +62,7 @@ def _stage_rows(schedule: Schedule, stage: int) -> LiveRows:
     rows, first = np.unique(live[forwards], axis=0, return_index=True)
     best = _without_dominated(rows)
     kept = _without_mixed(rows, _without_passed(rows, sorted(best, key=first.__getitem__)))
-    return LiveRows(rows=rows[kept], ops=forwards[first[kept]])
+    return LiveRows(rows=rows[kept] / schedule.sequence_chunks, ops=forwards[first[kept]])
 
 
 def _without_dominated(rows: Floats) -> list[int]:
