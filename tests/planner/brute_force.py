@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.plan import Plan
-from sapp_ppb.problem import PerStage, Problem
+from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator.price import LayerTables, layer_tables, splits_backward
 from sapp_ppb.simulator.timeline import batched_makespans

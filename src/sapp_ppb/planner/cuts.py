@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sapp_ppb.planner.cut_kernel import long_paths
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import OpKind
-from sapp_ppb.simulator.graph import build_graph
+from sapp_ppb.simulator.graph import graph_of
 from sapp_ppb.simulator.timeline import hop_times
 
 Floats = NDArray[np.float64]
@@ -46,9 +46,9 @@ class Separator:
     """Finds paths that no cut of this run has stated yet."""
 
     def __init__(self, problem: Problem) -> None:
-        graph = build_graph(problem.order)
+        graph = graph_of(problem)
         self._cells = problem.cells
-        self._row_length = np.diff(graph.row_start).astype(np.int64)
+        self._row_length = np.bincount(graph.stage, minlength=problem.stages).astype(np.int64)
         self._graph = (graph.stage, graph.price, graph.before, graph.giver, hop_times(problem, graph))
         self._known: set[bytes] = set()
 

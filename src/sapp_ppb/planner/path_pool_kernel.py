@@ -38,7 +38,7 @@ def set_durations(costs, durations):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def keep_path(graph_columns, hop_ms, durations, free_at, ends, uses, paths, path_hops, pool, order):  # type: ignore[no-untyped-def]
+def keep_path(graph_columns, hop_ms, durations, ends, uses, paths, path_hops, pool, order):  # type: ignore[no-untyped-def]
     """Add the path that decided the last simulation to the pool, over the one used longest ago."""
     price, before, giver = graph_columns
     cells = paths.shape[2]

@@ -15,7 +15,7 @@ from sapp_ppb.fix import Fix
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.search_kernel import anneal, repair, tie_break
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.graph import build_graph
+from sapp_ppb.simulator.graph import graph_of
 from sapp_ppb.simulator.memory import live_rows
 from sapp_ppb.simulator.price import layer_tables
 from sapp_ppb.simulator.timeline import hop_times, simulate
@@ -143,12 +143,12 @@ def search_tables(problem: Problem) -> Tables:
 
 
 # Columns of a graph that the kernels take, and what its hops cost.
-Timing = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Array]
+Timing = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Array]
 
 
 def _timing(problem: Problem) -> Timing:
-    graph = build_graph(problem.order)
-    return (graph.stage, graph.price, graph.before, graph.giver, hop_times(problem, graph))
+    graph = graph_of(problem)
+    return (graph.price, graph.before, graph.giver, hop_times(problem, graph))
 
 
 def _shorter(problem: Problem) -> Problem | None:

@@ -377,7 +377,7 @@ def tie_break(  # type: ignore[no-untyped-def]
 def anneal(  # type: ignore[no-untyped-def]
     moves, hot, cold, guidance, ceiling, ties, bound, rec, banned, costs, over, best_bound, best_rec,
     best_banned, score, random, may_mix, may_shift, fwd, bwd, act, par, again, usable, kind, kept, fixed,
-    held, limit, live, again_of, row_start, least, stage_of, cells_of, g_stage, g_price, g_before, g_giver,
+    held, limit, live, again_of, row_start, least, stage_of, cells_of, g_price, g_before, g_giver,
     hop_ms, paths, path_hops, pool, order,
 ):  # fmt: skip
     """
@@ -393,7 +393,7 @@ def anneal(  # type: ignore[no-untyped-def]
     new_costs = costs.copy()
     touched = np.zeros(stages, np.bool_)
     weight = np.ones(chunks)
-    durations, free_at, ends = np.empty(4 * cells), np.empty(stages), np.empty(len(g_price))
+    durations, ends = np.empty(4 * cells), np.empty(len(g_price))
     uses = np.empty(4 * cells)
     new_over = over.copy()
     spread = load_spread(costs, cells_of)
@@ -435,12 +435,12 @@ def anneal(  # type: ignore[no-untyped-def]
         makespan = math.inf
         if excess == 0.0:
             set_durations(new_costs, durations)
-            makespan = longest_path(g_stage, g_price, g_giver, hop_ms, durations, free_at, ends)
+            makespan = longest_path(g_before, g_price, g_giver, hop_ms, durations, ends)
             simulated += 1
             if makespan > (threshold if ceiling == math.inf else ceiling):
                 keep_path(
-                    (g_price, g_before, g_giver), hop_ms, durations, free_at, ends, uses, paths,
-                    path_hops, pool, order,
+                    (g_price, g_before, g_giver), hop_ms, durations, ends, uses, paths, path_hops, pool,
+                    order,
                 )  # fmt: skip
                 continue
             if ceiling < math.inf:

@@ -7,6 +7,11 @@ times activations, and a row that another row, or a mix of two, dominates can
 never be the maximum alone.  Where the working set of recomputation counts, a
 backward's rows come on top: a layer that is recomputed holds again, while its
 chunk's backward runs, what it had let go.
+never be the maximum alone.
+
+A sequence chunk holds 1/k of its micro-batch's activations, its keys and values
+among them.  Chunks go forward 0 to k-1 and backward k-1 to 0, so those of all
+chunks before one are live for as long as it needs them, and nothing else is held.
 """
 
 from dataclasses import dataclass
@@ -28,7 +33,7 @@ class LiveRows:
     Attributes
     ----------
     rows
-        Live micro-batches of each chunk; shape (rows, V).
+        Live micro-batches of each chunk, a sequence chunk counted as 1/k; shape (rows, V).
     ops
         Index within the stage's order of the first op that reaches each row; shape (rows,).
     again
@@ -62,6 +67,7 @@ def live_rows(schedule: Schedule, working_set: bool = False) -> tuple[LiveRows, 
     Rows of live micro-batches that can be the peak, for every stage.
 
     F adds one at its start; B, or W when the backward is split, frees it at its end.
+    In an overlapped pair what F adds is there before B frees anything.
 
     Parameters
     ----------
@@ -72,17 +78,18 @@ def live_rows(schedule: Schedule, working_set: bool = False) -> tuple[LiveRows, 
 
 
 def _stage_rows(schedule: Schedule, stage: int, working_set: bool) -> LiveRows:
-    ops = np.array(schedule.rows[stage], dtype=np.int64)
-    kind, chunk = ops[:, 0], ops[:, 1] // schedule.stages
+    kind, cell = np.array([op[:2] for op in schedule.rows[stage]], dtype=np.int64).T
+    chunk, ops = cell // schedule.stages, schedule.rows[stage]
     change = np.zeros((len(ops), schedule.chunks))
     step = (kind == OpKind.F).astype(float) - (kind == OpKind.B) - (kind == OpKind.W)
     change[np.arange(len(ops)), chunk] = step
     live = np.cumsum(change, axis=0)
     # Between two forwards live counts only fall, so peaks stand right after a forward.
+    live /= schedule.sequence_chunks
     groups = [_kept_rows(live, np.flatnonzero(kind == OpKind.F), -1)]
     if working_set:
         # A backward frees at its end, so what it frees is live while it runs.
-        before = live - np.minimum(change, 0.0)
+        before = live - np.minimum(change, 0.0) / schedule.sequence_chunks
         groups += [
             _kept_rows(before, np.flatnonzero((kind != OpKind.F) & (chunk == number)), number)
             for number in range(schedule.chunks)

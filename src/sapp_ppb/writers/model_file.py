@@ -65,7 +65,10 @@ def _entry(layer: Layer) -> dict[str, object]:
     if layer.parameter_mb:
         entry["memory_parameter"] = _number(layer.parameter_mb)
     entry |= {r.memory_key: _number(mb) for r in Recompute if (mb := layer.activation_mb[r]) is not None}
-    return entry | {r.time_key: _number(ms) for r, ms in _times_to_say(layer).items()}
+    entry |= {r.time_key: _number(ms) for r, ms in _times_to_say(layer).items()}
+    if layer.weight_grad_ms is not None:
+        entry["weight_grad_time"] = _number(layer.weight_grad_ms)
+    return entry
 
 
 def _times_to_say(layer: Layer) -> dict[Recompute, float]:

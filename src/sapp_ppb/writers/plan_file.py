@@ -7,8 +7,9 @@ from os import PathLike
 import numpy as np
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.plan import PLAN_FORMAT, PLAN_VERSION, Bubble, Outcome, Plan, Shortage
-from sapp_ppb.problem import PerStage, Problem
+from sapp_ppb.problem import Problem
 from sapp_ppb.writers.json_file import write_text_atomic
 
 
