@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sapp_ppb.planner.bounds import least_share_worked
 from sapp_ppb.planner.fronts import CellFronts, FrontTooLargeError, Run, cell_fronts, run_between
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
-from sapp_ppb.simulator.price import LayerTables, layer_tables
+from sapp_ppb.simulator.price import LayerTables, layer_tables, price_rule
 from sapp_ppb.simulator.timeline import batched_makespans
 
 Floats = NDArray[np.float64]
@@ -47,8 +48,8 @@ class StagePatterns:
         Cells of the stage, by chunk; shape (V,).
     layers
         Layers of each entry in each chunk; shape (patterns, V, entries).
-    forward_ms, backward_ms
-        Times of each chunk's cell, HEAD and TAIL included; shape (patterns, V).
+    times_ms
+        F, B and W of each chunk's cell, HEAD and TAIL included; shape (patterns, 3, V).
     choices
         For each chunk the option, as its fronts, run and point; shape (V, options).
     options
@@ -57,18 +58,26 @@ class StagePatterns:
 
     cells: Ints
     layers: Ints
-    forward_ms: Floats
-    backward_ms: Floats
+    times_ms: Floats
     choices: list[list[Option]]
     options: Ints
+
+    @property
+    def forward_ms(self) -> Floats:
+        """Forward times of each chunk's cell; shape (patterns, V)."""
+        return self.times_ms[:, 0]
+
+    @property
+    def backward_ms(self) -> Floats:
+        """Backward times of each chunk's cell; shape (patterns, V)."""
+        return self.times_ms[:, 1]
 
     def kept(self, mask: NDArray[np.bool_]) -> "StagePatterns":
         """Patterns of a mask."""
         return StagePatterns(
             cells=self.cells,
             layers=self.layers[mask],
-            forward_ms=self.forward_ms[mask],
-            backward_ms=self.backward_ms[mask],
+            times_ms=self.times_ms[mask],
             choices=self.choices,
             options=self.options[mask],
         )
@@ -92,7 +101,7 @@ def list_patterns(problem: Problem, cutoff_ms: float, *, may_mix: bool) -> list[
         When there are too many.
     """
     tables = layer_tables(problem)
-    slowest = cutoff_ms * (1 + _ROUNDING) / problem.micro_batches
+    slowest = cutoff_ms * (1 + _ROUNDING) / (problem.micro_batches * least_share_worked(problem))
     fronts = cell_fronts(problem, tables, slowest, may_mix=may_mix)
     patterns = []
     try:
@@ -134,12 +143,11 @@ class _Stage:
         stacked = np.stack([layers[chunk][options[:, chunk]] for chunk in picked], axis=1)
         times = np.stack([backward[chunk][options[:, chunk]] for chunk in picked], axis=1)
         kept = undominated(stacked, times)
-        fixed = self._tables.fixed
+        parts = (stacked[kept] @ self._tables.forward_ms, times[kept], stacked[kept] @ self._tables.weight_ms)
         return StagePatterns(
             cells=np.array(self._cells),
             layers=stacked[kept].astype(np.int64),
-            forward_ms=stacked[kept] @ self._tables.forward_ms + fixed.forward_ms[self._cells],
-            backward_ms=times[kept] + fixed.backward_ms[self._cells],
+            times_ms=np.stack(parts, axis=1) + self._tables.fixed.times_ms[:, self._cells],
             choices=choices,
             options=options[kept],
         )
@@ -245,14 +253,19 @@ def undominated(layers: Floats, backward_ms: Floats) -> Ints:
 
 
 def _without_slow(problem: Problem, patterns: list[StagePatterns], cutoff_ms: float) -> list[StagePatterns]:
-    """Drop patterns that exceed the cutoff with every other stage at its least: monotone, so valid."""
+    """
+    Drop patterns that exceed the cutoff with every price of every other stage at its least.
+
+    No path gets longer when a price falls, so this is valid; the least price of an I is that of
+    the pattern with the least B - W, which need not have the least B.
+    """
+    rule = price_rule(problem)
     while all(len(each.layers) for each in patterns):
-        least_f, least_b = np.empty(problem.cells), np.empty(problem.cells)
+        least = np.empty(rule.shape[:2])
         for each in patterns:
-            least_f[each.cells] = each.forward_ms.min(axis=0)
-            least_b[each.cells] = each.backward_ms.min(axis=0)
+            least[:, each.cells] = _prices(rule, each).min(axis=0)
         fewer = [
-            each.kept(_least_makespans(problem, each, least_f, least_b) <= cutoff_ms * (1 + _ROUNDING))
+            each.kept(_least_makespans(problem, rule, each, least) <= cutoff_ms * (1 + _ROUNDING))
             for each in patterns
         ]
         before, after = (sum(len(each.layers) for each in some) for some in (patterns, fewer))
@@ -262,14 +275,17 @@ def _without_slow(problem: Problem, patterns: list[StagePatterns], cutoff_ms: fl
     return patterns
 
 
-def _least_makespans(problem: Problem, each: StagePatterns, least_f: Floats, least_b: Floats) -> Floats:
+def _prices(rule: Floats, each: StagePatterns) -> Floats:
+    """Prices of every kind of op in the cells of a stage; shape (patterns, kinds, V)."""
+    return np.asarray(np.einsum("kcq,nqc->nkc", rule[:, each.cells], each.times_ms))
+
+
+def _least_makespans(problem: Problem, rule: Floats, each: StagePatterns, least: Floats) -> Floats:
     makespans = [np.empty(0)]
-    for begin in range(0, len(each.layers), _BATCH):
-        part = slice(begin, begin + _BATCH)
-        rows = len(each.layers[part])
-        forward, backward = np.tile(least_f, (rows, 1)), np.tile(least_b, (rows, 1))
-        forward[:, each.cells] = each.forward_ms[part]
-        backward[:, each.cells] = each.backward_ms[part]
-        lists = np.concatenate([forward, backward, backward - forward, forward], axis=1)
-        makespans.append(batched_makespans(problem, lists))
+    prices = _prices(rule, each)
+    for begin in range(0, len(prices), _BATCH):
+        part = prices[begin : begin + _BATCH]
+        lists = np.tile(least, (len(part), 1, 1))
+        lists[:, :, each.cells] = part
+        makespans.append(batched_makespans(problem, lists.reshape(len(part), -1)))
     return np.concatenate(makespans)

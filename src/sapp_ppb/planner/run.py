@@ -241,8 +241,7 @@ class Run:
 
     def _tree(self, best: Timeline) -> Tree[Any, Any]:
         """Branch and bound over patterns where they can be listed, over counts elsewhere."""
-        cutoff, costs = best.makespan_ms, price(best.plan)
-        centre = (costs.forward_ms, costs.backward_ms)
+        cutoff, centre = best.makespan_ms, price(best.plan).times_ms
         try:
             patterns = list_patterns(self.problem, cutoff, may_mix=self._may_mix)
         except TooManyPatternsError:

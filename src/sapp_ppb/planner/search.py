@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from sapp_ppb.costs import Recompute
 from sapp_ppb.fix import Fix
 from sapp_ppb.plan import Plan
+from sapp_ppb.planner.budget import number_of_ops
 from sapp_ppb.planner.search_kernel import anneal, repair, tie_break
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator.graph import graph_of
 from sapp_ppb.simulator.memory import live_rows
-from sapp_ppb.simulator.price import layer_tables
+from sapp_ppb.simulator.price import layer_tables, price_rule
 from sapp_ppb.simulator.timeline import hop_times, simulate
 
 Array = NDArray[np.float64]
@@ -51,6 +53,7 @@ class Tables:
 
     fwd: Array
     bwd: Array
+    wgt: Array
     act: Array
     par: Array
     again: Array
@@ -73,7 +76,17 @@ class Tables:
 
     def layers(self) -> tuple[NDArray[np.generic], ...]:
         """Arrays of the layers."""
-        return (self.fwd, self.bwd, self.act, self.par, self.again, self.usable, self.kind, self.kept)
+        return (
+            self.fwd,
+            self.bwd,
+            self.wgt,
+            self.act,
+            self.par,
+            self.again,
+            self.usable,
+            self.kind,
+            self.kept,
+        )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -112,13 +125,23 @@ def search_tables(problem: Problem) -> Tables:
     return Tables(
         fwd=tables.forward_ms[kind],
         bwd=tables.backward_ms[kind],
+        wgt=tables.weight_ms[kind],
         act=tables.activation_mb[kind],
         par=tables.parameter_mb[kind],
         again=again,
         usable=tables.considered[kind],
         kind=kind.astype(np.int64),
         kept=(problem.fix or Fix()).recomputed,
-        fixed=np.array([fixed.forward_ms, fixed.backward_ms, fixed.activation_mb, fixed.parameter_mb]),
+        fixed=np.array(
+            [
+                fixed.forward_ms,
+                fixed.backward_ms,
+                fixed.activation_mb,
+                fixed.parameter_mb,
+                fixed.again_mb,
+                fixed.weight_ms,
+            ]
+        ),
         held=np.array(problem.constant_per_stage_mb),
         # A limit that nothing reaches keeps infinities out of the kernels.
         limit=np.minimum(problem.limit_per_stage_mb, 1e18),
@@ -142,19 +165,21 @@ def search_tables(problem: Problem) -> Tables:
     )
 
 
-# Columns of a graph that the kernels take, and what its hops cost.
-Timing = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Array]
+# Columns of a graph that the kernels take, what its hops cost, and how its ops are priced.
+Timing = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Array, Array]
 
 
 def _timing(problem: Problem) -> Timing:
     graph = graph_of(problem)
-    return (graph.price, graph.before, graph.giver, hop_times(problem, graph))
+    return (graph.price, graph.before, graph.giver, hop_times(problem, graph), price_rule(problem))
 
 
 def _shorter(problem: Problem) -> Problem | None:
     """Find the same problem with as few micro-batches as fill the pipeline, where that saves much."""
-    ops, whole = 2 * problem.cells * problem.micro_batches, problem.micro_batches % problem.stages == 0
+    ops, whole = number_of_ops(problem), problem.micro_batches % problem.stages == 0
     if ops < _LONG or not whole or problem.micro_batches < 4 * problem.stages or problem.micro_batch_group:
+        return None
+    if problem.schedule_name in (ScheduleName.CUSTOM, ScheduleName.ZB_AUTO):  # orders for this M alone
         return None
     return replace(problem, micro_batches=2 * problem.stages)
 
@@ -188,7 +213,7 @@ class Search:
         self._numbers = np.random.default_rng(seed)
         cells = problem.cells
         self._pool = (
-            np.zeros((_POOL, 2, cells)),
+            np.zeros((_POOL, 3, cells)),
             np.zeros(_POOL),
             np.zeros(1, dtype=np.int64),
             np.arange(_POOL),
@@ -263,7 +288,7 @@ class Search:
 
     def _state(self, bound: NDArray[np.int64], rec: NDArray[np.int64], banned: NDArray[np.int64]) -> State:
         tables, chunks = self.tables, self.problem.interleave
-        costs = np.zeros((5, self.problem.cells))
+        costs = np.zeros((6, self.problem.cells))
         rec = rec.astype(np.int64)
         over = [
             repair(

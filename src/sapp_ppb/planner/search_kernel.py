@@ -8,8 +8,8 @@ so that only plans that fit are ever timed.  See ``search.py`` for the meaning o
 the arrays, which all kernels here share:
 
 ``costs``   forward, backward, activation, parameters of each cell, HEAD and TAIL included,
-            and its working set
-``fwd bwd act par again usable kind``   of each layer in chain order; ``again`` is empty where
+            its working set, and weight gradients
+``fwd bwd wgt act par again usable kind``   of each layer in chain order; ``again`` is empty where
             the working set is left out
 ``again_of``   chunk whose working set a row of live counts holds besides, -1 for none
 ``kept``    recomputed layers by kind, type and cell where they are fixed, empty elsewhere
@@ -72,15 +72,18 @@ def sum_again(cell, bound, rec, again, costs):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sum_cell(cell, bound, rec, fwd, bwd, act, par, again, fixed, costs):  # type: ignore[no-untyped-def]
+def sum_cell(  # type: ignore[no-untyped-def]
+    cell, bound, rec, fwd, bwd, wgt, act, par, again, fixed, costs
+):  # fmt: skip
     """Add up a cell from its layers."""
-    for q in range(4):
+    for q in range(6):
         costs[q, cell] = fixed[q, cell]
     for i in range(bound[cell], bound[cell + 1]):
         costs[0, cell] += fwd[i]
         costs[1, cell] += bwd[i, rec[i]]
         costs[2, cell] += act[i, rec[i]]
         costs[3, cell] += par[i]
+        costs[5, cell] += wgt[i]
     sum_again(cell, bound, rec, again, costs)
 
 
@@ -209,15 +212,15 @@ def keep_types(cell, bound, rec, kind, kept):  # type: ignore[no-untyped-def]
 
 @kernel
 def repair(  # type: ignore[no-untyped-def]
-    stage, afresh, cells_of, bound, rec, banned, fwd, bwd, act, par, again, usable, kind, kept, fixed, held,
-    limit, live, again_of, row_start, costs, weight, noise, random,
+    stage, afresh, cells_of, bound, rec, banned, fwd, bwd, wgt, act, par, again, usable, kind, kept, fixed,
+    held, limit, live, again_of, row_start, costs, weight, noise, random,
 ):  # fmt: skip
     """Make a touched stage fit again with as little recompute as greed finds; returns MB over."""
     stuck = 0.0
     if kept.shape[0] > 0:
         for cell in cells_of[stage]:
             stuck += _STUCK * keep_types(cell, bound, rec, kind, kept)
-            sum_cell(cell, bound, rec, fwd, bwd, act, par, again, fixed, costs)
+            sum_cell(cell, bound, rec, fwd, bwd, wgt, act, par, again, fixed, costs)
         over = most_over(stage, cells_of, held, limit, live, again_of, row_start, costs)[1]
         return stuck + (over if over > _SLACK * limit[stage] else 0.0)
     for cell in cells_of[stage]:
@@ -227,7 +230,7 @@ def repair(  # type: ignore[no-untyped-def]
                 if rec[i] < 0:  # the layer's only type is banned here: no plan, however roomy
                     rec[i] = fastest(i, -1, bwd, usable)
                     stuck += _STUCK
-        sum_cell(cell, bound, rec, fwd, bwd, act, par, again, fixed, costs)
+        sum_cell(cell, bound, rec, fwd, bwd, wgt, act, par, again, fixed, costs)
     over = stuck + squeeze(
         stage, cells_of, bound, rec, banned, bwd, act, again, usable, kind, held, limit, live, again_of,
         row_start, costs, weight, noise, random,
@@ -238,7 +241,7 @@ def repair(  # type: ignore[no-untyped-def]
             row_start, costs, weight, noise, random,
         )  # fmt: skip
     for cell in cells_of[stage]:
-        sum_cell(cell, bound, rec, fwd, bwd, act, par, again, fixed, costs)
+        sum_cell(cell, bound, rec, fwd, bwd, wgt, act, par, again, fixed, costs)
     return over
 
 
@@ -376,9 +379,9 @@ def tie_break(  # type: ignore[no-untyped-def]
 @kernel
 def anneal(  # type: ignore[no-untyped-def]
     moves, hot, cold, guidance, ceiling, ties, bound, rec, banned, costs, over, best_bound, best_rec,
-    best_banned, score, random, may_mix, may_shift, fwd, bwd, act, par, again, usable, kind, kept, fixed,
-    held, limit, live, again_of, row_start, least, stage_of, cells_of, g_price, g_before, g_giver,
-    hop_ms, paths, path_hops, pool, order,
+    best_banned, score, random, may_mix, may_shift, fwd, bwd, wgt, act, par, again, usable, kind, kept,
+    fixed, held, limit, live, again_of, row_start, least, stage_of, cells_of, g_price, g_before, g_giver,
+    hop_ms, rule, paths, path_hops, pool, order,
 ):  # fmt: skip
     """
     Anneal for a number of moves, from temperature ``hot`` down to ``cold``.
@@ -393,8 +396,8 @@ def anneal(  # type: ignore[no-untyped-def]
     new_costs = costs.copy()
     touched = np.zeros(stages, np.bool_)
     weight = np.ones(chunks)
-    durations, ends = np.empty(4 * cells), np.empty(len(g_price))
-    uses = np.empty(4 * cells)
+    durations, ends = np.empty(rule.shape[0] * cells), np.empty(len(g_price))
+    uses = np.empty(rule.shape[0] * cells)
     new_over = over.copy()
     spread = load_spread(costs, cells_of)
     simulated = 0
@@ -417,9 +420,9 @@ def anneal(  # type: ignore[no-untyped-def]
             if touched[s]:
                 afresh = uniform(random) < 0.5
                 new_over[s] = repair(
-                    s, afresh, cells_of, new_bound, new_rec, new_banned, fwd, bwd, act, par, again, usable,
-                    kind, kept, fixed, held, limit, live, again_of, row_start, new_costs, weight, noise,
-                    random,
+                    s, afresh, cells_of, new_bound, new_rec, new_banned, fwd, bwd, wgt, act, par, again,
+                    usable, kind, kept, fixed, held, limit, live, again_of, row_start, new_costs, weight,
+                    noise, random,
                 )  # fmt: skip
         excess = new_over.sum()
         if excess > score[0]:
@@ -434,13 +437,13 @@ def anneal(  # type: ignore[no-untyped-def]
                 continue
         makespan = math.inf
         if excess == 0.0:
-            set_durations(new_costs, durations)
+            set_durations(new_costs, rule, durations)
             makespan = longest_path(g_before, g_price, g_giver, hop_ms, durations, ends)
             simulated += 1
             if makespan > (threshold if ceiling == math.inf else ceiling):
                 keep_path(
-                    (g_price, g_before, g_giver), hop_ms, durations, ends, uses, paths, path_hops, pool,
-                    order,
+                    (g_price, g_before, g_giver), hop_ms, rule, durations, ends, uses, paths, path_hops,
+                    pool, order,
                 )  # fmt: skip
                 continue
             if ceiling < math.inf:

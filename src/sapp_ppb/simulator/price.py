@@ -38,10 +38,34 @@ class CellCosts:
     parameter_mb: Floats
     again_mb: Floats
 
+    @property
+    def times_ms(self) -> Floats:
+        """F, B and W of every cell; shape (3, cells)."""
+        return np.array([self.forward_ms, self.backward_ms, self.weight_ms])
+
     def price_list(self, problem: Problem) -> Floats:
         """Duration of every kind of op in every cell, as ``price_rule`` says; shape (kinds x cells,)."""
-        times = np.array([self.forward_ms, self.backward_ms, self.weight_ms])
-        return np.asarray(np.einsum("kcq,qc->kc", price_rule(problem), times).ravel())
+        return np.asarray(price_lists(price_rule(problem), self.times_ms[None])[0])
+
+
+def price_lists(rule: Floats, times_ms: Floats) -> Floats:
+    """
+    Price many sets of cell times by one rule.
+
+    Parameters
+    ----------
+    rule
+        As ``price_rule`` gives it; shape (kinds, cells, 3).
+    times_ms
+        Shape (lists, 3, cells).
+
+    Returns
+    -------
+    ndarray
+        Shape (lists, kinds x cells).
+    """
+    lists = np.einsum("kcq,nqc->nkc", rule, times_ms)
+    return np.asarray(lists.reshape(len(times_ms), -1))
 
 
 def price_rule(problem: Problem) -> Floats:
