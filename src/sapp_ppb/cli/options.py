@@ -15,14 +15,27 @@ if TYPE_CHECKING:
 _THOUSANDS = re.compile(r"0\d\d")  # what 56,000 ends in, and no list of numbers
 
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL.json", help="Model file.", show_default=False)]
-PlanPath = Annotated[Path, typer.Argument(metavar="PLAN.json", help="Plan file.", show_default=False)]
-Stages = Annotated[int, typer.Option("--stages", "-s", metavar="S", help="Pipeline stages.")]
-MicroBatches = Annotated[
-    int, typer.Option("--micro-batches", "-mb", metavar="M", help="Micro-batches of one step.")
+PlanPath = Annotated[
+    Path, typer.Argument(metavar="PLAN", help="Plan file, or manual YAML file.", show_default=False)
 ]
-Interleave = Annotated[
-    int, typer.Option("--interleave", "-i", metavar="V", help="Chunks (virtual stages) on each stage.")
-]
+_STAGES = typer.Option("--stages", "-s", metavar="S", help="Pipeline stages.")
+_MICRO_BATCHES = typer.Option("--micro-batches", "-mb", metavar="M", help="Micro-batches of one step.")
+_INTERLEAVE = typer.Option("--interleave", "-i", metavar="V", help="Chunks (virtual stages) on each stage.")
+_HOP_TIME = typer.Option(
+    "--p2p", metavar="MS[,MS...]", help="Time to send from a stage to the next: one, or one a hop."
+)
+_MIN_LAYERS = typer.Option("--min-layers", metavar="N", help="Fewest layers in a cell.")
+Stages = Annotated[int, _STAGES]
+MicroBatches = Annotated[int, _MICRO_BATCHES]
+Interleave = Annotated[int, _INTERLEAVE]
+HopTime = Annotated[str, _HOP_TIME]
+MinLayers = Annotated[int, _MIN_LAYERS]
+# The same for a verb that must know whether they were given.
+StagesIfGiven = Annotated[int | None, _STAGES]
+MicroBatchesIfGiven = Annotated[int | None, _MICRO_BATCHES]
+InterleaveIfGiven = Annotated[int | None, _INTERLEAVE]
+HopTimeIfGiven = Annotated[str | None, _HOP_TIME]
+MinLayersIfGiven = Annotated[int | None, _MIN_LAYERS]
 MemoryLimit = Annotated[
     str | None,
     typer.Option(
@@ -93,12 +106,6 @@ Tokens = Annotated[
         "--tokens-per-micro-batch", metavar="N", help="Tokens of a micro-batch; prints tokens per second."
     ),
 ]
-HopTime = Annotated[
-    str,
-    typer.Option(
-        "--p2p", metavar="MS[,MS...]", help="Time to send from a stage to the next: one, or one a hop."
-    ),
-]
 ScheduleOption = Annotated[
     str | None,
     typer.Option(
@@ -115,6 +122,17 @@ GroupOption = Annotated[
         help="Micro-batches that interleaved takes together: a number or remainder-first.  [default: S]",
     ),
 ]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target", metavar="NAME", help="Framework that must be able to say the plan: mindformers."
+    ),
+]
+TimeLimit = Annotated[float, typer.Option("--time-limit", "-t", metavar="SECONDS", help="Time to plan in.")]
+Gap = Annotated[
+    str, typer.Option("--gap", metavar="G", help="Stop this close to the best possible: 0.01 or 1%.")
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same plan.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the plan file, and nothing else, on stdout.")]
 
 

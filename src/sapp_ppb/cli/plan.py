@@ -1,16 +1,17 @@
 """``sapp-ppb plan``: the fastest plan within the memory limit, and how good it is."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sapp_ppb.cli.folder import free_path, output_folder
 from sapp_ppb.cli.guard import FITS, NO_PLAN_IN_TIME, NOTHING_FITS, say
 from sapp_ppb.cli.options import (
     AsJson,
     ConstantMemory,
     FixPlan,
+    Gap,
     GroupOption,
     HopTime,
     Interleave,
@@ -19,23 +20,23 @@ from sapp_ppb.cli.options import (
     MemoryLimit,
     MemoryMargin,
     MicroBatches,
+    MinLayers,
     ModelPath,
     RecomputeTypes,
     ScheduleOption,
+    Seed,
     Stages,
+    Target,
+    TimeLimit,
     Tokens,
     WarmStart,
     WorkingSet,
     kept_part,
-    memory_margin,
-    micro_batch_group,
-    numbers,
-    recompute_types,
-    schedule_name,
     share,
     tokens_per_micro_batch,
 )
 from sapp_ppb.cli.output import write_document, write_result
+from sapp_ppb.cli.problem import given_problem
 from sapp_ppb.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -70,22 +71,11 @@ def plan(
     recompute: RecomputeTypes = None,
     max_recompute_types: MaxRecomputeTypes = None,
     recompute_working_set: WorkingSet = False,
-    min_layers: Annotated[
-        int, typer.Option("--min-layers", metavar="N", help="Fewest layers in a cell.")
-    ] = 1,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target", metavar="NAME", help="Framework that must be able to say the plan: mindformers."
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float, typer.Option("--time-limit", "-t", metavar="SECONDS", help="Time to plan in.")
-    ] = 10.0,
-    gap: Annotated[
-        str, typer.Option("--gap", metavar="G", help="Stop this close to the best possible: 0.01 or 1%.")
-    ] = "0",
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same plan.")] = 0,
+    min_layers: MinLayers = 1,
+    target: Target = None,
+    time_limit: TimeLimit = 10.0,
+    gap: Gap = "0",
+    seed: Seed = 0,
     threads: Annotated[
         int, typer.Option("--threads", metavar="N", help="Searches side by side; the proof takes one core.")
     ] = 1,
@@ -103,37 +93,33 @@ def plan(
     json_: AsJson = False,
 ) -> int:
     """Plan, print and write."""
-    from sapp_ppb.problem import Problem
-    from sapp_ppb.readers import read_model
     from sapp_ppb.writers import plan_to_json, write_plan
 
     tokens = tokens_per_micro_batch(tokens)
     _refuse_both(explain=explain, json_=json_)
-    path = None if output is None else _free(_folder(output) / "plan.json", force=force)
+    path = None if output is None else free_path(output_folder(output) / "plan.json", force=force)
     part = kept_part(fix, keep)
-    problem = Problem(
-        model=read_model(model),
+    problem = given_problem(
+        model,
         stages=stages,
         micro_batches=micro_batches,
         interleave=interleave,
-        schedule=schedule_name(schedule),
-        micro_batch_group=micro_batch_group(micro_batch_group_),
-        memory_limit_mb=None if memory_limit is None else numbers("--memory-limit", memory_limit, "MB"),
-        constant_memory_mb=None
-        if constant_memory is None
-        else numbers("--constant-memory", constant_memory, "MB"),
-        memory_margin=memory_margin(memory_margin_),
-        recompute=recompute_types(recompute),
+        memory_limit=memory_limit,
+        memory_margin_=memory_margin_,
+        constant_memory=constant_memory,
+        p2p=p2p,
+        schedule=schedule,
+        micro_batch_group_=micro_batch_group_,
+        recompute=recompute,
         max_recompute_types=max_recompute_types,
         recompute_working_set=recompute_working_set,
-        p2p_ms=numbers("--p2p", p2p, "ms"),
-        min_layers_per_cell=min_layers,
+        min_layers=min_layers,
         target=target,
     )
     if fix is not None:
         problem = _fixed(problem, fix, part)
     known = None if warm_start is None else _plan_in(warm_start, problem)
-    outcome = _planned(
+    outcome = planned(
         problem,
         time_limit_s=time_limit,
         gap=share("--gap", gap),
@@ -150,9 +136,9 @@ def plan(
             write_document(plan_to_json(outcome))
         else:
             write_result(_text(outcome, tokens))
-    if explain and _exit_code(outcome) == FITS:
+    if explain and exit_code(outcome) == FITS:
         write_result(_explanation(outcome, time_limit))
-    return _exit_code(outcome)
+    return exit_code(outcome)
 
 
 def _plan_in(path: Path, problem: "Problem") -> "Plan":
@@ -188,33 +174,7 @@ def _refuse_both(*, explain: bool, json_: bool) -> None:
         )
 
 
-def _folder(output: str) -> Path:
-    """Refuse an empty name, which would be the folder that one happens to be in."""
-    from sapp_ppb.errors import InputError
-
-    if not output.strip():
-        raise InputError("--output", [f"must name a folder (got {output!r}); this one is named ."])
-    return Path(output)
-
-
-def _free(path: Path, *, force: bool) -> Path:
-    """Refuse a file that exists or can not be written before any time is spent on its content."""
-    from sapp_ppb.errors import InputError
-
-    if path.is_dir():
-        raise InputError(str(path), ["is a folder where plan.json should be; give another --output"])
-    if path.exists() and not force:
-        raise InputError(str(path), ["the file exists; give --force to replace it"])
-    # Folders that are missing are made, in the nearest one that is there.
-    there = next((folder for folder in path.parents if folder.exists()), path.parent)
-    if not there.is_dir():
-        raise InputError(str(there), ["is no folder; give --output a folder"])
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise InputError(str(there), ["the folder may not be written to; give another --output"])
-    return path
-
-
-def _planned(problem: "Problem", **options: Any) -> "Outcome":
+def planned(problem: "Problem", **options: Any) -> "Outcome":
     """Plan, and show the progress."""
     from sapp_ppb.errors import NoPlanFoundError
     from sapp_ppb.planner import needs_compiling, plan_pipeline
@@ -249,7 +209,8 @@ def _text(outcome: "Outcome", tokens: int | None) -> str:
     return outcome_text(outcome, simulate(outcome.plan), compared, tokens=tokens)
 
 
-def _exit_code(outcome: "Outcome") -> int:
+def exit_code(outcome: "Outcome") -> int:
+    """Say with a number whether a plan fits, none does, or the run was interrupted."""
     from sapp_ppb.plan import StoppedBy
 
     if outcome.plan is None:
