@@ -10,6 +10,7 @@ from sapp_ppb.cli.guard import FITS, NO_PLAN_IN_TIME, NOTHING_FITS, say
 from sapp_ppb.cli.options import (
     AsJson,
     ConstantMemory,
+    FlavourOption,
     GroupOption,
     HopTime,
     Interleave,
@@ -17,13 +18,20 @@ from sapp_ppb.cli.options import (
     MemoryMargin,
     MicroBatches,
     ModelPath,
+    OrderPath,
+    OverlapFactor,
+    P2PModeOption,
     RecomputeTypes,
     ScheduleOption,
+    SequenceChunks,
     Stages,
     Tokens,
+    flavour,
     memory_margin,
     micro_batch_group,
     numbers,
+    order_file,
+    p2p_mode,
     recompute_types,
     schedule_name,
     share,
@@ -53,13 +61,18 @@ def plan(
     model: ModelPath,
     stages: Stages,
     micro_batches: MicroBatches,
-    interleave: Interleave = 1,
+    interleave: Interleave = None,
     memory_limit: MemoryLimit = None,
     memory_margin_: MemoryMargin = "0",
     constant_memory: ConstantMemory = None,
     p2p: HopTime = "0",
     schedule: ScheduleOption = None,
     micro_batch_group_: GroupOption = None,
+    sequence_chunks: SequenceChunks = 1,
+    order: OrderPath = None,
+    p2p_mode_: P2PModeOption = "async",
+    overlap_factor: OverlapFactor = 0.0,
+    flavour_: FlavourOption = None,
     recompute: RecomputeTypes = None,
     min_layers: Annotated[
         int, typer.Option("--min-layers", metavar="N", help="Fewest layers in a cell.")
@@ -90,18 +103,25 @@ def plan(
     """Plan, print and write."""
     from sapp_ppb.problem import Problem
     from sapp_ppb.readers import read_model
+    from sapp_ppb.schedules import usual_chunks
     from sapp_ppb.writers import plan_to_json, write_plan
 
     tokens = tokens_per_micro_batch(tokens)
     _refuse_both(explain=explain, json_=json_)
     path = None if output is None else _free(_folder(output) / "plan.json", force=force)
+    name = schedule_name(schedule)
     problem = Problem(
         model=read_model(model),
         stages=stages,
         micro_batches=micro_batches,
-        interleave=interleave,
-        schedule=schedule_name(schedule),
+        interleave=usual_chunks(name) if interleave is None else interleave,
+        schedule=name,
         micro_batch_group=micro_batch_group(micro_batch_group_),
+        sequence_chunks=sequence_chunks,
+        order_file=order_file(order),
+        p2p_mode=p2p_mode(p2p_mode_),
+        overlap_factor=overlap_factor,
+        flavour=flavour(flavour_),
         memory_limit_mb=None if memory_limit is None else numbers("--memory-limit", memory_limit, "MB"),
         constant_memory_mb=None
         if constant_memory is None

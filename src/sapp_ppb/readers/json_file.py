@@ -6,6 +6,7 @@ the first fault.  Here every doubled key and every number that is not finite is
 found, and named by its place in the document.
 """
 
+import codecs
 import json
 import math
 from collections import Counter
@@ -78,6 +79,21 @@ def read_document(path: str | PathLike[str]) -> Document:
             raise deep
         faults += _faults_at(place, item)
     return Document(value, tuple(faults))
+
+
+def read_text(path: str | PathLike[str]) -> str:
+    """
+    Text of a UTF-8 file, a byte order mark and all line ends kept.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, a folder, unreadable, larger than 64 MB or no UTF-8.
+    """
+    where = str(path)
+    content = _bytes_of(where, path)
+    mark = "\ufeff" if content.startswith(codecs.BOM_UTF8) else ""
+    return mark + _decoded(where, content)
 
 
 def _bytes_of(where: str, path: str | PathLike[str]) -> bytes:
