@@ -142,7 +142,8 @@ def _timing(problem: Problem) -> Timing:
 def _shorter(problem: Problem) -> Problem | None:
     """Find the same problem with as few micro-batches as fill the pipeline, where that saves much."""
     ops, whole = 2 * problem.cells * problem.micro_batches, problem.micro_batches % problem.stages == 0
-    if ops < _LONG or not whole or problem.micro_batches < 4 * problem.stages or problem.micro_batch_group:
+    fixed = problem.micro_batch_group is not None or problem.order_file is not None
+    if ops < _LONG or not whole or problem.micro_batches < 4 * problem.stages or fixed:
         return None
     return replace(problem, micro_batches=2 * problem.stages)
 
