@@ -183,10 +183,16 @@ def _held_back(schedule: Schedule) -> dict[Op, Op]:
     return {
         op: behind
         for row in schedule.rows
+        if not _all_forwards_first(row)
         for op, behind in pairwise(row)
         if op.kind is OpKind.F and behind.kind in (OpKind.B, OpKind.I)
         if op.cell + 1 < schedule.cells and stage_of(schedule, op.cell) != stage_of(schedule, op.cell + 1)
     }
+
+
+def _all_forwards_first(row: Sequence[Op]) -> bool:
+    kinds = "".join("f" if op.kind is OpKind.F else "b" for op in row)
+    return "bf" not in kinds
 
 
 def _arrival(

@@ -81,7 +81,7 @@ class Problem:
     flavour
         Framework whose own way of running a split backward is modelled.
     order_file
-        The order of a ``custom`` schedule.
+        The order of a ``custom`` schedule, which it implies.
 
     Raises
     ------
@@ -303,6 +303,8 @@ class Problem:
     @property
     def schedule_name(self) -> ScheduleName:
         """Name of the schedule, the default resolved."""
+        if self.schedule is None and self.order_file is not None:
+            return ScheduleName.CUSTOM
         return ScheduleName(self.schedule) if self.schedule is not None else default_name(self.interleave)
 
     @cached_property

@@ -10,6 +10,7 @@ from sapp_ppb.errors import InputError
 from sapp_ppb.fix import Fix
 from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy, plan_from_matrices
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import Flavour, P2PMode, ScheduleName
 from sapp_ppb.writers import plan_to_json, write_plan
 
 
@@ -118,6 +119,18 @@ def test_a_limit_on_types_and_a_working_set_are_written_where_they_are_given():
     assert set(given["problem"]) - set(usual) == {"max_recompute_types", "recompute_working_set"}
     assert given["problem"]["max_recompute_types"] == 0
     assert given["problem"]["recompute_working_set"] is True
+
+
+def test_ways_of_running_are_written_where_they_are_not_the_default():
+    more = {"p2p_mode": P2PMode.BLOCKING, "flavour": Flavour.TORCH, "sequence_chunks": 2}
+    given = json.loads(plan_to_json(outcome_of(problem_of(schedule=ScheduleName.SEQ1F1B, **more))))["problem"]
+    assert {key: given[key] for key in more} == {
+        "p2p_mode": "blocking",
+        "flavour": "torch",
+        "sequence_chunks": 2,
+    }
+    assert "overlap_factor" not in given
+    assert "order" not in given
 
 
 def test_limits_and_links_can_be_lists_and_no_limit_is_null():

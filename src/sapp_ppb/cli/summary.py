@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import P2PMode
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
@@ -27,8 +28,17 @@ def title_text(outcome: Outcome) -> str:
     return (
         f"{problem.model.name}: {problem.model.body_count} layers on {problem.stages} stages{chunks}, "
         f"{problem.micro_batches} micro-batches, {problem.schedule_name.value}{group}"
+        + "".join(f", {words}" for words in _mode_words(problem))
         + (f", for {problem.target}" if problem.target else "")
     )
+
+
+def _mode_words(problem: Problem) -> list[str]:
+    """Say what is not usual about how the order is run."""
+    words = [f"{problem.sequence_chunks} sequence chunks"] if problem.sequence_chunks > 1 else []
+    words += [f"{problem.p2p_mode.value} sends"] if problem.p2p_mode is not P2PMode.ASYNC else []
+    words += [f"overlap {problem.overlap_factor:g}"] if problem.overlap_factor > 0.0 else []
+    return words + ([f"as {problem.flavour.value} runs it"] if problem.flavour is not None else [])
 
 
 def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = None) -> list[tuple[str, str]]:

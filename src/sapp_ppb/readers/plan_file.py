@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from sapp_ppb.costs.checks import shown
@@ -30,10 +31,12 @@ from sapp_ppb.plan import (
 )
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers.json_file import read_document
+from sapp_ppb.readers.order_file import read_order
 from sapp_ppb.readers.plan_entry import (
     BUBBLE_KEYS,
     FIX_KEYS,
     LABELS,
+    ORDER_KEYS,
     OUTCOME_KEYS,
     PROBLEM_KEYS,
     REMEDY_KEYS,
@@ -44,7 +47,7 @@ from sapp_ppb.readers.plan_entry import (
     check_object,
     key_notes,
 )
-from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.schedules import Flavour, P2PMode, ScheduleName
 
 
 @dataclass
@@ -99,7 +102,7 @@ def read_plan(path: str | PathLike[str], model: Model) -> Outcome:
     if found.faults:
         raise InputError(str(path), found.faults)
     try:
-        return _outcome(raw, model)
+        return _outcome(raw, model, Path(path).parent)
     except InputError as error:
         raise InputError(str(path), error.faults) from None
     except PpbError as error:
@@ -129,8 +132,11 @@ def _refuse_other_files(where: str, raw: object) -> dict[str, Any]:
 def _check(raw: dict[str, Any], found: _Findings) -> None:
     """Gather the faults and notes of the whole document."""
     found.check(raw, TOP_KEYS, "")
-    found.check(raw.get("problem"), PROBLEM_KEYS, "problem.")
-    _check_fix(raw.get("problem"), found)
+    problem = raw.get("problem")
+    found.check(problem, PROBLEM_KEYS, "problem.")
+    if isinstance(problem, dict):
+        found.check(problem.get("order"), ORDER_KEYS, "problem.order.")
+    _check_fix(problem, found)
     outcome = raw.get("outcome")
     found.check(outcome, OUTCOME_KEYS, "outcome.")
     if isinstance(outcome, dict):
@@ -197,9 +203,9 @@ def _check_whole(raw: dict[str, Any], found: _Findings) -> None:
         )
 
 
-def _outcome(raw: dict[str, Any], model: Model) -> Outcome:
+def _outcome(raw: dict[str, Any], model: Model, folder: Path) -> Outcome:
     """Outcome of a document in which every key is allowed."""
-    problem, known = _problem(raw["problem"], model), raw["outcome"]
+    problem, known = _problem(raw["problem"], model, folder), raw["outcome"]
     infeasible = known["status"] == Status.INFEASIBLE
     return Outcome(
         problem=problem,
@@ -216,13 +222,18 @@ def _outcome(raw: dict[str, Any], model: Model) -> Outcome:
     )
 
 
-def _problem(raw: dict[str, Any], model: Model) -> Problem:
-    values = {key: raw[key] for key in PROBLEM_KEYS if key in raw}
+def _problem(raw: dict[str, Any], model: Model, folder: Path) -> Problem:
+    values = {key: raw[key] for key in PROBLEM_KEYS if raw.get(key) is not None}
     values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
     if raw.get("recompute") is not None:
         values["recompute"] = tuple(Recompute.from_label(label) for label in raw["recompute"])
+    order = values.pop("order", None)
+    if order is not None:
+        values["order_file"] = read_order(order["path"], order["sha256"], folder)
     fix = values.pop("fix", None)
-    problem = Problem(model=model, **values | {"schedule": ScheduleName(raw["schedule"])})
+    words = {"schedule": ScheduleName, "p2p_mode": P2PMode, "flavour": Flavour}
+    values |= {key: word(values[key]) for key, word in words.items() if key in values}
+    problem = Problem(model=model, **values)
     return problem if fix is None else replace(problem, fix=_fix(fix, problem))
 
 

@@ -94,7 +94,7 @@ def custom(
         "sequence_chunks": sequence_chunks,
     }
     faults = [
-        f"holds {found} {size.replace('_', ' ')} (asked for {number}); give --{_OPTIONS[size]} {found}"
+        f"holds {found} {size.replace('_', '-')} (asked for {number}); give --{_OPTIONS[size]} {found}"
         for size, number in wanted.items()
         if (found := getattr(schedule, size)) != number
     ]

@@ -9,7 +9,8 @@ class P2PMode(StrEnum):
 
     ASYNC sends it at the forward's end.  BLOCKING is Megatron's interleaved schedule
     without ``overlap_p2p_comm``: a forward and the backward right behind it are
-    followed by one exchange of both results, so the output waits for the backward.
+    followed by one exchange of both results, so the output waits for the backward.  A
+    stage that runs all its forwards first has no such turns and sends each at its end.
     With one chunk a stage Megatron sends between the two, and both modes are the same.
 
     Source: NVIDIA Megatron-LM, core/pipeline_parallel/schedules.py, commit d98e8a64.

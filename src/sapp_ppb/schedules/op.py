@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from functools import cached_property
 from typing import NamedTuple
 
 WHOLE = -1  # sequence chunk of an op that runs its micro-batch uncut
@@ -116,7 +117,7 @@ class Schedule:
         """M x k, the number of pieces that run through every cell."""
         return self.micro_batches * self.sequence_chunks
 
-    @property
+    @cached_property
     def splits_backward(self) -> bool:
         """Whether any stage runs input and weight gradients apart."""
         return any(op[0] > OpKind.B for row in self.rows for op in row)

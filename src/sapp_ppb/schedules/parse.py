@@ -55,7 +55,10 @@ def parse_csv(text: str, placement: Placement | None = None, name: str = "custom
     >>> order.stages, order.chunks, order.micro_batches  # 2 lines; cells 0 to 3; only micro-batch 0
     (2, 2, 1)
     """
-    rows = [_row(number, line) for number, line in enumerate(text.rstrip().splitlines(), start=1)]
+    rows = [
+        _row(number, line)
+        for number, line in enumerate(text.removeprefix("\ufeff").rstrip().splitlines(), start=1)
+    ]
     faults = [fault for row in rows for fault in row.faults]
     if not faults and not any(row.ops for row in rows):
         faults.append("found no ops, needs a line of them for each stage")

@@ -9,10 +9,10 @@ With F = I = W and room for S micro-batches it draws, one slot an op::
 
 Rule: whenever a stage is free it takes what can start at once, an input gradient
 or a forward, and else a weight gradient that waits; forwards wait while the stage
-keeps as many micro-batches alive as it may.  Eight ways of doing so are tried, which
-differ in three choices: whether a backward or a forward comes first when both can
-start; whether a weight gradient may delay what arrives meanwhile; and how much of the
-memory is used (all of it, or what ZB-H2, ZB-H1 or 1F1B would).  The order of
+keeps as many micro-batches alive as it may.  All combinations of three choices are
+tried: whether a backward or a forward comes first when both can start; whether a
+weight gradient may delay what arrives meanwhile; and how much of the memory is used
+(all of it, or what ZB-H2, ZB-H1 or 1F1B would).  The order of
 ``interleaved-zero-bubble`` is tried too where it fits, so that this one is never
 slower in the same memory.  The fastest is kept, and of equally fast ones the one with
 the fewest micro-batches alive.

@@ -152,10 +152,22 @@ def _edges(giver_stage: Ints, stage: Ints, kind: Ints, schedule: Schedule) -> In
 
 
 def _held_back(giver: Ints, edge: Ints, kind: Ints, stage: Ints) -> Ints:
-    """Have a forward that is sent leave with the backward right behind it on its stage."""
+    """
+    Have a forward that is sent leave with the backward right behind it on its stage.
+
+    A stage that runs all its forwards first has no turns of a forward and a backward,
+    and sends the last of them like the others.
+    """
+    forward = kind == OpKind.F
+    # Behind the last forward there is no further one; a stage in turns has a backward before it.
+    last = np.zeros(stage[-1] + 1, dtype=np.int64)
+    np.maximum.at(last, stage[forward], np.flatnonzero(forward))
+    first = np.full(stage[-1] + 1, len(kind))
+    np.minimum.at(first, stage[~forward], np.flatnonzero(~forward))
+    turns = (first < last)[stage]
     backward = (kind == OpKind.B) | (kind == OpKind.I)
-    behind = np.append(backward[1:] & (stage[1:] == stage[:-1]), False)
-    waits = (kind == OpKind.F) & (edge >= 0) & behind[giver]
+    behind = np.append(backward[1:] & (stage[1:] == stage[:-1]), False) & turns
+    waits = forward & (edge >= 0) & behind[giver]
     return np.where(waits, giver + 1, giver).astype(np.int32)
 
 

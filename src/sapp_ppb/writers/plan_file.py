@@ -10,6 +10,7 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.plan import PLAN_FORMAT, PLAN_VERSION, Bubble, Outcome, Plan, Shortage
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import OrderFile, P2PMode
 from sapp_ppb.writers.json_file import write_text_atomic
 
 
@@ -68,6 +69,11 @@ def problem_object(problem: Problem) -> dict[str, object]:
         "max_recompute_types": problem.max_recompute_types,
         "recompute_working_set": problem.recompute_working_set or None,
         "fix": _fix(problem),
+        "sequence_chunks": problem.sequence_chunks if problem.sequence_chunks > 1 else None,
+        "p2p_mode": None if problem.p2p_mode is P2PMode.ASYNC else problem.p2p_mode.value,
+        "overlap_factor": problem.overlap_factor or None,
+        "flavour": None if problem.flavour is None else problem.flavour.value,
+        "order": None if problem.order_file is None else _order(problem.order_file),
     }
     return {
         "stages": problem.stages,
@@ -88,6 +94,11 @@ def _per_stage(value: PerStage | None) -> object:
     if isinstance(value, tuple):
         return [_per_stage(number) for number in value]
     return int(value) if value is not None and float(value).is_integer() else value
+
+
+def _order(order: OrderFile) -> dict[str, object]:
+    """Where the order is; the hash tells when the file has changed since."""
+    return {"path": order.path, "sha256": order.sha256}
 
 
 def _margin(margin: float | str) -> object:
