@@ -3,14 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sapp_ppb.report.blocks import Blocks, timeline_blocks
+from sapp_ppb.report.blocks import Blocks, Floats, timeline_blocks
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator import Timeline
 from sapp_ppb.simulator.price import price
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
