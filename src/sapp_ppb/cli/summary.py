@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy
 from sapp_ppb.problem import Problem
+from sapp_ppb.report.words import problem_text
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
@@ -21,14 +22,7 @@ _STOPPED = {
 
 def title_text(outcome: Outcome) -> str:
     """Say what was asked, on one line."""
-    problem = outcome.problem
-    chunks = f" x {problem.interleave} chunks" if problem.interleave > 1 else ""
-    group = f" (groups: {problem.micro_batch_group})" if problem.micro_batch_group is not None else ""
-    return (
-        f"{problem.model.name}: {problem.model.body_count} layers on {problem.stages} stages{chunks}, "
-        f"{problem.micro_batches} micro-batches, {problem.schedule_name.value}{group}"
-        + (f", for {problem.target}" if problem.target else "")
-    )
+    return problem_text(outcome.problem)
 
 
 def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = None) -> list[tuple[str, str]]:
