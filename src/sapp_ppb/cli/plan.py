@@ -1,7 +1,5 @@
 """``sapp-ppb plan``: the fastest plan within the memory limit, and how good it is."""
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +8,7 @@ from sapp_ppb.cli.guard import FITS, NO_PLAN_IN_TIME, NOTHING_FITS, say
 from sapp_ppb.cli.options import (
     AsJson,
     ConstantMemory,
+    Force,
     GroupOption,
     HopTime,
     Interleave,
@@ -17,24 +16,29 @@ from sapp_ppb.cli.options import (
     MemoryMargin,
     MicroBatches,
     ModelPath,
+    Output,
     RecomputeTypes,
     ScheduleOption,
+    ShowTimeline,
     Stages,
     Tokens,
     memory_margin,
     micro_batch_group,
     numbers,
     recompute_types,
+    refuse_with_json,
     schedule_name,
     share,
     tokens_per_micro_batch,
 )
 from sapp_ppb.cli.output import write_document, write_result
+from sapp_ppb.cli.output_files import free_folder, write_folder
 from sapp_ppb.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
     from sapp_ppb.plan import Outcome
     from sapp_ppb.problem import Problem
+    from sapp_ppb.simulator import Timeline
 
 SHORT_HELP = "Find the shortest step that fits the memory."
 HELP = """
@@ -81,20 +85,20 @@ def plan(
         bool, typer.Option("--explain", help="Say what limits the plan; takes the time again.")
     ] = False,
     tokens: Tokens = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="DIR", help="Folder to write plan.json to.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a plan.json that exists.")] = False,
+    timeline_: ShowTimeline = False,
+    output: Output = None,
+    force: Force = False,
     json_: AsJson = False,
 ) -> int:
     """Plan, print and write."""
     from sapp_ppb.problem import Problem
     from sapp_ppb.readers import read_model
-    from sapp_ppb.writers import plan_to_json, write_plan
+    from sapp_ppb.simulator import simulate
+    from sapp_ppb.writers import plan_to_json
 
     tokens = tokens_per_micro_batch(tokens)
-    _refuse_both(explain=explain, json_=json_)
-    path = None if output is None else _free(_folder(output) / "plan.json", force=force)
+    refuse_with_json(json_, **{"--explain": explain, "--timeline": timeline_})
+    folder = None if output is None else free_folder(output, force=force)
     problem = Problem(
         model=read_model(model),
         stages=stages,
@@ -113,53 +117,18 @@ def plan(
         target=target,
     )
     outcome = _planned(problem, time_limit, share("--gap", gap), seed)
+    timeline = None if outcome.plan is None else simulate(outcome.plan)
     try:
-        if path is not None:
-            write_plan(outcome, path, force)
-            say(f"wrote {path}")
+        if folder is not None:
+            write_folder(folder, outcome, timeline, force=force)
     finally:  # a full disk does not take the plan from the screen, nor a full pipe from the disk
         if json_:
             write_document(plan_to_json(outcome))
         else:
-            write_result(_text(outcome, tokens))
+            write_result(_text(outcome, timeline, tokens, drawn=timeline_))
     if explain and _exit_code(outcome) == FITS:
         write_result(_explanation(outcome, time_limit))
     return _exit_code(outcome)
-
-
-def _refuse_both(*, explain: bool, json_: bool) -> None:
-    from sapp_ppb.errors import InputError
-
-    if explain and json_:
-        raise InputError(
-            "--explain", ["adds to the table, and --json prints the plan file alone; give one of the two"]
-        )
-
-
-def _folder(output: str) -> Path:
-    """Refuse an empty name, which would be the folder that one happens to be in."""
-    from sapp_ppb.errors import InputError
-
-    if not output.strip():
-        raise InputError("--output", [f"must name a folder (got {output!r}); this one is named ."])
-    return Path(output)
-
-
-def _free(path: Path, *, force: bool) -> Path:
-    """Refuse a file that exists or can not be written before any time is spent on its content."""
-    from sapp_ppb.errors import InputError
-
-    if path.is_dir():
-        raise InputError(str(path), ["is a folder where plan.json should be; give another --output"])
-    if path.exists() and not force:
-        raise InputError(str(path), ["the file exists; give --force to replace it"])
-    # Folders that are missing are made, in the nearest one that is there.
-    there = next((folder for folder in path.parents if folder.exists()), path.parent)
-    if not there.is_dir():
-        raise InputError(str(there), ["is no folder; give --output a folder"])
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise InputError(str(there), ["the folder may not be written to; give another --output"])
-    return path
 
 
 def _planned(problem: "Problem", time_limit: float, gap: float, seed: int) -> "Outcome":
@@ -186,15 +155,15 @@ def _explanation(outcome: "Outcome", seconds: float) -> str:
         return explanation_text(outcome, explain(outcome, seconds))
 
 
-def _text(outcome: "Outcome", tokens: int | None) -> str:
+def _text(outcome: "Outcome", timeline: "Timeline | None", tokens: int | None, *, drawn: bool) -> str:
     from sapp_ppb.cli.tables import infeasible_text, outcome_text
     from sapp_ppb.planner import baselines
     from sapp_ppb.simulator import simulate
 
-    if outcome.plan is None:
+    if timeline is None:
         return infeasible_text(outcome)
     compared = [(baseline.name, simulate(baseline.plan)) for baseline in baselines(outcome.problem)]
-    return outcome_text(outcome, simulate(outcome.plan), compared, tokens=tokens)
+    return outcome_text(outcome, timeline, compared, tokens=tokens, drawn=drawn)
 
 
 def _exit_code(outcome: "Outcome") -> int:

@@ -39,7 +39,8 @@ _LEGEND_IN = 0.45  # below the axes
 ROW = 0.86  # share of a stage's height that is drawn on
 _LEVELS = 48  # dots of a strip's height
 _MOST_TALL_IN = 60.0  # beyond, a renderer gives up
-_LONGEST = 150  # characters of a line that fit
+_LONGEST = 120  # characters of a line that fit
+_MOST_EMPTY, _LEAST_MB = 5, 1e-9
 _MOST_LABELS = 128  # stages that are all numbered
 
 _FONT = "DejaVu Sans"  # comes with matplotlib
@@ -120,7 +121,7 @@ def fix_margins(figure: Figure, *, left_in: float = LEFT_IN, right_in: float = R
 
 def write_heading(axes: Axes, *lines: str) -> None:
     """Put lines of plain text above axes, the first in bold."""
-    first, *rest = (drawable(line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ...") for line in lines)
+    first, *rest = (shortened(drawable(line)) for line in lines)
     axes.annotate(first, (0, 1), (0, 8 + 13 * len(rest)), **_ABOVE, fontsize=10, fontweight="bold")
     for index, line in enumerate(reversed(rest)):
         axes.annotate(line, (0, 1), (0, 8 + 13 * index), **_ABOVE, fontsize=9)
@@ -139,11 +140,49 @@ def drawable(text: str) -> str:
     return "".join(c if known.get_char_index(ord(c)) else ascii(c)[1:-1] for c in text)
 
 
+def shortened(text: str) -> str:
+    """
+    Leave out what does not fit from the middle, because sizes stand at the end of a line.
+
+    Examples
+    --------
+    >>> len(shortened("x" * 300)), shortened("x" * 200 + " on 4 stages")[-15:]
+    (120, 'xxx on 4 stages')
+    """
+    half = (_LONGEST - 3) // 2
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3 - half]}...{text[-half:]}"
+
+
+def memory_scale_mb(peaks_mb: Sequence[float], limits_mb: Sequence[float]) -> float:
+    """
+    Most that a picture of memory shows: every peak, and limits unless they are far above all of them.
+
+    Examples
+    --------
+    >>> memory_scale_mb([30.0, 20.0], [50.0, float("inf")]), memory_scale_mb([30.0], [1e6])
+    (50.0, 30.0)
+    """
+    highest = max(peaks_mb)
+    shown = [limit for limit in limits_mb if limit <= _MOST_EMPTY * highest]
+    return max(highest, *shown, _LEAST_MB)
+
+
+def labelled(stages: int) -> range:
+    """
+    Stages that have room for text: all, or each so many.
+
+    Examples
+    --------
+    >>> len(labelled(64)), labelled(300)  # 300 / 128 rounded up
+    (64, range(0, 300, 3))
+    """
+    return range(0, stages, -(-stages // _MOST_LABELS))
+
+
 def label_stages(axes: Axes, stages: int) -> None:
     """Give each row the number of its stage, from stage 0 at the top."""
-    step = -(-stages // _MOST_LABELS)
     axes.set_ylim(stages - 0.5, -0.5)
-    axes.set_yticks(range(0, stages, step))
+    axes.set_yticks(labelled(stages))
     axes.tick_params(axis="y", length=0, labelsize=7)
     axes.set_ylabel("stage")
 

@@ -13,7 +13,7 @@ from sapp_ppb.report.work import Work
 # Shades of the first and of the last chunk.
 _SHADES = {
     Work.FORWARD: ("#c8e6fe", "#7bc9fc"),
-    Work.BACKWARD: ("#de6939", "#c25123"),
+    Work.BACKWARD: ("#de6939", "#c65627"),
     Work.INPUT: ("#55c199", "#40ad86"),
     Work.WEIGHT: ("#7b559e", "#664289"),
     Work.RECOMPUTE: ("#5d2830", "#44121b"),

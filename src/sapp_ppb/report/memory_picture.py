@@ -1,6 +1,5 @@
 """The picture of what every stage holds over time, against its limit."""
 
-import math
 from collections.abc import Sequence
 from os import PathLike
 
@@ -55,8 +54,7 @@ def _figure(timeline: Timeline) -> Figure:
     canvas.label_stages(axes, problem.stages)
     canvas.label_across(axes, timeline.makespan_ms, "ms")
     curves, limits = memory_curve(timeline), problem.limit_per_stage_mb
-    finite = [limit for limit in limits if math.isfinite(limit)]
-    most_mb = max(*timeline.peak_memory_mb, *finite, 1e-9)
+    most_mb = canvas.memory_scale_mb(timeline.peak_memory_mb, limits)
     columns = int(axes.get_window_extent().width / _COLUMN_DOTS)
     dense = max(len(curve.time_ms) for curve in curves) > columns
     if dense:
@@ -67,7 +65,7 @@ def _figure(timeline: Timeline) -> Figure:
     _draw_limits(axes, timeline, most_mb)
     note = f"; each column is {time_text(timeline.makespan_ms / columns)} wide" if dense else ""
     canvas.write_heading(axes, problem_text(problem), f"{memory_text(timeline)}{note}")
-    canvas.draw_legend(axes, _legend(timeline, curves, dense=dense))
+    canvas.draw_legend(axes, _legend(timeline, curves, dense=dense, limited=min(limits) <= most_mb))
     return figure
 
 
@@ -135,16 +133,19 @@ def _lasting(curve: StageMemory, until_ms: float) -> tuple[Floats, Floats]:
 
 def _draw_limits(axes: Axes, timeline: Timeline, most_mb: float) -> None:
     """Draw each stage's limit as a line, and say its peak beside its row."""
-    until_ms, over = axes.get_xlim()[1], timeline.stages_over
+    until_ms, stages = axes.get_xlim()[1], timeline.plan.problem.stages
     pairs = zip(timeline.peak_memory_mb, timeline.plan.problem.limit_per_stage_mb, strict=True)
     for stage, (peak_mb, limit_mb) in enumerate(pairs):
-        if math.isfinite(limit_mb):
+        if limit_mb <= most_mb:
             axes.plot([0, until_ms], [stage + canvas.ROW * (0.5 - limit_mb / most_mb)] * 2, **LIMIT_LINE)
-        text = peak_text(peak_mb, limit_mb, over=stage in over)
-        canvas.write_beside(axes, stage, text, strong=stage in over)
+        if stage in canvas.labelled(stages):
+            over = stage in timeline.stages_over
+            canvas.write_beside(axes, stage, peak_text(peak_mb, limit_mb, over=over), strong=over)
 
 
-def _legend(timeline: Timeline, curves: Sequence[StageMemory], *, dense: bool) -> list[canvas.Entry]:
+def _legend(
+    timeline: Timeline, curves: Sequence[StageMemory], *, dense: bool, limited: bool
+) -> list[canvas.Entry]:
     """Explain the colours that there are."""
     entries: list[canvas.Entry] = []
     if any(curve.constant_mb for curve in curves):
@@ -156,6 +157,6 @@ def _legend(timeline: Timeline, curves: Sequence[StageMemory], *, dense: bool) -
         entries.append(([BETWEEN], "activations, for a part of each column"))
     if timeline.stages_over:
         entries.append(([OVER_LIMIT], "over the limit"))
-    if timeline.plan.problem.memory_limit_mb is not None:
+    if limited:
         entries.append((LIMIT_LINE, "limit"))
     return entries

@@ -1,6 +1,5 @@
 """The picture of how time and memory are spread over the stages: the table of stages as bars."""
 
-import math
 from os import PathLike
 
 import numpy as np
@@ -16,7 +15,7 @@ from sapp_ppb.report.words import memory_text, peak_text, problem_text, step_tex
 from sapp_ppb.report.work import work_spans
 from sapp_ppb.simulator import Timeline
 
-_BAR = 0.8  # share of a stage's height
+_BAR, _MARK = 0.8, 0.96  # shares of a stage's height
 _LABEL_IN = 1.9
 
 
@@ -67,8 +66,9 @@ def _draw_time(axes: Axes, timeline: Timeline) -> None:
         done_ms = _stack(axes, done_ms, lasts_ms, shade(work))
         entries.append(([shade(work)], work.value))
     axes.axvline(timeline.makespan_ms, color="#000000", linewidth=0.8)
-    for stage, busy_ms in enumerate(timeline.busy_ms.tolist()):
-        canvas.write_beside(axes, stage, f"{busy_ms / timeline.makespan_ms:.1%} busy")
+    busy = timeline.busy_ms / timeline.makespan_ms
+    for stage in canvas.labelled(stages):
+        canvas.write_beside(axes, stage, f"{busy[stage]:.1%} busy")
     canvas.draw_legend(axes, entries)
 
 
@@ -76,9 +76,10 @@ def _draw_memory(axes: Axes, timeline: Timeline) -> None:
     """Stack what every stage holds at its peak."""
     problem, curves = timeline.plan.problem, memory_curve(timeline)
     peaks, limits = timeline.peak_memory_mb, problem.limit_per_stage_mb
-    finite = [limit for limit in limits if math.isfinite(limit)]
+    most_mb = canvas.memory_scale_mb(peaks, limits)
+    shown = np.flatnonzero(np.array(limits) <= most_mb)
     canvas.label_stages(axes, problem.stages)
-    canvas.label_across(axes, max(*peaks, *finite, 1e-9) * 1.02, "MB at the peak")
+    canvas.label_across(axes, most_mb * 1.02, "MB at the peak")
     constant = np.array([curve.constant_mb for curve in curves])
     held = constant + np.array([curve.parameter_mb for curve in curves])
     parts = ((constant, CONSTANT, "constant"), (held, PARAMETERS, "parameters"))
@@ -90,12 +91,11 @@ def _draw_memory(axes: Axes, timeline: Timeline) -> None:
     if timeline.stages_over:
         _stack(axes, np.array(limits), np.maximum(below - np.array(limits), 0.0), OVER_LIMIT)
         entries.append(([OVER_LIMIT], "over the limit"))
-    for stage, (peak_mb, limit_mb) in enumerate(zip(peaks, limits, strict=True)):
+    for stage in canvas.labelled(problem.stages):
         over = stage in timeline.stages_over
-        canvas.write_beside(axes, stage, peak_text(peak_mb, limit_mb, over=over), strong=over)
-    if finite:
-        rows = np.arange(problem.stages)
-        axes.vlines(limits, rows - _BAR / 2 - 0.08, rows + _BAR / 2 + 0.08, **LIMIT_LINE)
+        canvas.write_beside(axes, stage, peak_text(peaks[stage], limits[stage], over=over), strong=over)
+    if len(shown):
+        axes.vlines(np.array(limits)[shown], shown - 0.5 * _MARK, shown + 0.5 * _MARK, **LIMIT_LINE)
         entries.append((LIMIT_LINE, "limit"))
     canvas.draw_legend(axes, entries)
 

@@ -19,7 +19,7 @@ class Work(Enum):
     RECOMPUTE = "recompute"
 
 
-_OF_KIND = {
+WORK_OF_KIND = {
     OpKind.F: Work.FORWARD,
     OpKind.B: Work.BACKWARD,
     OpKind.I: Work.INPUT,
@@ -56,7 +56,8 @@ def work_spans(blocks: Blocks) -> dict[Work, Spans]:
     """
     starts = blocks.start_ms + blocks.recompute_ms
     parts = {
-        work: (np.flatnonzero(blocks.kind == kind), starts, blocks.end_ms) for kind, work in _OF_KIND.items()
+        work: (np.flatnonzero(blocks.kind == kind), starts, blocks.end_ms)
+        for kind, work in WORK_OF_KIND.items()
     }
     parts[Work.RECOMPUTE] = (np.flatnonzero(blocks.recompute_ms > 0), blocks.start_ms, starts)
     return {
