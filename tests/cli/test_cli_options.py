@@ -33,6 +33,7 @@ OPTIONS = {
         "seed": ("--seed",),
         "explain": ("--explain",),
         "tokens": ("--tokens-per-micro-batch",),
+        "timeline_": ("--timeline",),
         "output": ("--output", "-o"),
         "force": ("--force",),
         "json_": ("--json",),
@@ -41,6 +42,10 @@ OPTIONS = {
         "model": (),
         "plan": (),
         "tokens": ("--tokens-per-micro-batch",),
+        "timeline_": ("--timeline",),
+        "output": ("--output", "-o"),
+        "emit_trace": ("--emit-trace",),
+        "force": ("--force",),
         "json_": ("--json",),
     },
     "schedule": {
@@ -52,7 +57,7 @@ OPTIONS = {
     },
 }
 # pydantic is none of ours here: typer reads a verb's words with it.
-HEAVY = ("numpy", "numba", "rich", "highspy", "scipy", "llvmlite")
+HEAVY = ("numpy", "numba", "rich", "highspy", "scipy", "llvmlite", "matplotlib")
 
 
 def test_the_verbs_and_their_options_are_these():
