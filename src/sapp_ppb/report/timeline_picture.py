@@ -23,6 +23,7 @@ _LEAST_DOTS = 4.0  # an average op that is narrower is not drawn apart
 _COLUMN_DOTS, _FEWEST_COLUMNS, _OPS_A_COLUMN = 2, 100, 10  # fewer ops a column show as noise
 _MOMENT = 1e-9
 _BETWEEN_IN = 0.75
+_WIDE = (0.1, 0.5)
 _LARGEST_TEXT, _SMALLEST_TEXT, _DIGIT = 7.0, 4.5, 0.66  # points, and a digit's width as a share
 
 
@@ -143,9 +144,10 @@ def _write_numbers(axes: Axes, blocks: Blocks, dots_per_ms: float) -> None:
     digits = len(str(int(blocks.micro_batch.max())))
     for work, spans in work_spans(blocks).items():
         width = (spans.end_ms - spans.start_ms) * points_per_ms - 1
-        usual = float(np.median(width)) / digits / _DIGIT
-        size = min(_LARGEST_TEXT, 0.6 * row_points, usual)
-        if work is Work.RECOMPUTE or size < _SMALLEST_TEXT:
+        # As large as nearly all ops have room for, or half of them at least.
+        sizes = [min(_LARGEST_TEXT, 0.6 * row_points, w / digits / _DIGIT) for w in np.quantile(width, _WIDE)]
+        size = next((size for size in sizes if size >= _SMALLEST_TEXT), 0.0)
+        if work is Work.RECOMPUTE or not size:
             continue
         fits = width >= _DIGIT * size * digits
         middle = np.stack([(spans.start_ms + spans.end_ms) / 2, blocks.stage[spans.op]], axis=1)
