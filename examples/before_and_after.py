@@ -1,4 +1,4 @@
-"""What does planning change?  Draws an even split with full recompute and the best plan on one axis of time."""
+"""What does planning change?  Draws an even split with full recompute, and the plan, on one axis of time."""
 
 import sys
 from pathlib import Path
