@@ -7,10 +7,11 @@ one by one as their stage gets to them, and memory is added up op by op.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sapp_ppb.costs import LayerKind, Recompute
 from sapp_ppb.plan import Plan
-from sapp_ppb.schedules import Op, OpKind, Placement, Schedule
+from sapp_ppb.schedules import Flavour, Op, OpKind, P2PMode, Placement, Schedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +35,25 @@ def reference(plan: Plan) -> Reference:
     problem, schedule = plan.problem, plan.problem.order
     costs = [cell_costs(plan, cell) for cell in range(problem.cells)]
     links = [hop_ms_after(schedule, cell, problem.hop_ms) for cell in range(problem.cells - 1)]
-    starts, ends = run(schedule, lambda op: op_ms(op.kind, costs[op.cell]), links)
+    starts, ends = run(
+        schedule,
+        lambda op: (
+            op_ms(op, costs[op.cell], torch=problem.flavour is Flavour.TORCH) / problem.sequence_chunks
+        ),
+        links,
+        overlap=problem.overlap_factor,
+        blocking=problem.p2p_mode is P2PMode.BLOCKING,
+    )
     constant = problem.constant_per_stage_mb
     held = tuple(
         held_mb(
             schedule.rows[stage],
             constant[stage] + sum(costs[cell]["parameter"] for cell in cells_of(schedule, stage)),
-            [cell["activation"] for cell in costs],
+            [cell["activation"] / problem.sequence_chunks for cell in costs],
+            [
+                cell["again"] / problem.sequence_chunks if problem.recompute_working_set else 0.0
+                for cell in costs
+            ],
         )
         for stage in range(schedule.stages)
     )
@@ -48,14 +61,20 @@ def reference(plan: Plan) -> Reference:
 
 
 def cell_costs(plan: Plan, cell: int) -> dict[str, float]:
-    """Forward, backward, activation and parameters of a cell, layer by layer."""
-    costs = dict.fromkeys(("forward", "backward", "activation", "parameter"), 0.0)
+    """Forward, backward, weight gradients, activation and parameters of a cell, layer by layer."""
+    costs = dict.fromkeys(("forward", "backward", "weight", "activation", "parameter", "again"), 0.0)
 
     def add(layer, recompute, count):
         costs["forward"] += count * layer.forward_ms
         costs["backward"] += count * layer.backward_ms[recompute]
+        costs["weight"] += count * (
+            layer.forward_ms if layer.weight_grad_ms is None else layer.weight_grad_ms
+        )
         costs["activation"] += count * (layer.activation_mb[recompute] or 0.0)
         costs["parameter"] += count * layer.parameter_mb
+        if count and layer.kind is LayerKind.BODY:
+            whole, kept = (layer.activation_mb[r] or 0.0 for r in (Recompute.NONE, recompute))
+            costs["again"] = max(costs["again"], whole - kept)
 
     bodies = [layer for layer in plan.problem.model.layers if layer.kind is LayerKind.BODY]
     for layer, counts in zip(bodies, plan.counts.tolist(), strict=True):
@@ -69,13 +88,17 @@ def cell_costs(plan: Plan, cell: int) -> dict[str, float]:
     return costs
 
 
-def op_ms(kind: OpKind, costs: Mapping[str, float]) -> float:
-    """Duration of an op: a split backward does W in the forward's time and I in the rest."""
-    if kind is OpKind.F or kind is OpKind.W:
-        return costs["forward"]
-    if kind is OpKind.I:
-        return costs["backward"] - costs["forward"]
-    return costs["backward"]
+def op_ms(op: Op, costs: Mapping[str, float], *, torch: bool) -> float:
+    """Duration of an op on a whole micro-batch: a split backward does W in its own time and I in the rest."""
+    weight = costs["weight"]
+    if torch and op.cell == 0:
+        weight = costs["backward"]  # nobody needs the input gradient of the first cell
+    return {
+        OpKind.F: costs["forward"],
+        OpKind.B: costs["backward"],
+        OpKind.I: costs["backward"] - weight,
+        OpKind.W: weight,
+    }[op.kind]
 
 
 def stage_of(schedule: Schedule, cell: int) -> int:
@@ -104,10 +127,15 @@ def hop_ms_after(schedule: Schedule, cell: int, hops: Sequence[float]) -> float:
 
 
 def run(
-    schedule: Schedule, duration_ms: Callable[[Op], float], hop_ms: Sequence[float]
+    schedule: Schedule,
+    duration_ms: Callable[[Op], float],
+    hop_ms: Sequence[float],
+    *,
+    overlap: float = 0.0,
+    blocking: bool = False,
 ) -> tuple[dict[Op, float], dict[Op, float]]:
     """
-    Run a schedule as a clock would: always the stage whose next op can start first.
+    Run a schedule as a clock would: always the stage whose next op, or pair, can start first.
 
     Parameters
     ----------
@@ -115,52 +143,98 @@ def run(
         Time of an op.
     hop_ms
         Time from each cell to the next one, and back.
+    overlap
+        Share of the shorter op that a pair saves; at 0 there are no pairs.
+    blocking
+        Whether a forward's output leaves with the backward right behind it.
     """
     starts: dict[Op, float] = {}
     ends: dict[Op, float] = {}
-    waiting = [list(row) for row in schedule.rows]
+    waiting = [_steps(schedule, stage, joined=overlap > 0.0) for stage in range(schedule.stages)]
+    leaves_with = _held_back(schedule) if blocking and schedule.chunks > 1 else {}
     free_at = [0.0] * schedule.stages
     while any(waiting):
         ready = []
-        for stage, row in enumerate(waiting):
-            arrival = _arrival(row[0], ends, hop_ms) if row else None
-            if arrival is not None:
-                ready.append((max(free_at[stage], arrival), stage))
-        assert ready, f"stuck at {[str(row[0]) for row in waiting if row]}"
+        for stage, steps in enumerate(waiting):
+            arrivals = [_arrival(op, ends, hop_ms, leaves_with) for op in steps[0]] if steps else [None]
+            if None not in arrivals:
+                ready.append((max([free_at[stage], *[at for at in arrivals if at is not None]]), stage))
+        assert ready, f"stuck at {[str(steps[0][0]) for steps in waiting if steps]}"
         start, stage = min(ready)
-        op = waiting[stage].pop(0)
-        starts[op], ends[op] = start, start + duration_ms(op)
-        free_at[stage] = ends[op]
+        step = waiting[stage].pop(0)
+        times = [duration_ms(op) for op in step]
+        free_at[stage] = start + sum(times) - (overlap * min(times) if len(step) > 1 else 0.0)
+        for op in step:
+            starts[op], ends[op] = start, free_at[stage]
     return starts, ends
 
 
-def _arrival(op: Op, ends: Mapping[Op, float], hop_ms: Sequence[float]) -> float | None:
+def _steps(schedule: Schedule, stage: int, *, joined: bool) -> list[tuple[Op, ...]]:
+    """Ops of a stage one by one, those of a pair together."""
+    row = schedule.rows[stage]
+    firsts = schedule.pairs[stage] if joined and schedule.pairs else ()
+    return [
+        row[at : at + 2] if at in firsts else (row[at],) for at in range(len(row)) if at - 1 not in firsts
+    ]
+
+
+def _held_back(schedule: Schedule) -> dict[Op, Op]:
+    """Backward with which each forward's output leaves its stage, where there is one."""
+    return {
+        op: behind
+        for row in schedule.rows
+        if not _all_forwards_first(row)
+        for op, behind in pairwise(row)
+        if op.kind is OpKind.F and behind.kind in (OpKind.B, OpKind.I)
+        if op.cell + 1 < schedule.cells and stage_of(schedule, op.cell) != stage_of(schedule, op.cell + 1)
+    }
+
+
+def _all_forwards_first(row: Sequence[Op]) -> bool:
+    kinds = "".join("f" if op.kind is OpKind.F else "b" for op in row)
+    return "bf" not in kinds
+
+
+def _arrival(
+    op: Op, ends: Mapping[Op, float], hop_ms: Sequence[float], leaves_with: Mapping[Op, Op]
+) -> float | None:
     """When the input of an op is there; None while nobody has made it."""
-    kind, cell, micro_batch = op
-    if kind is OpKind.F:
-        if cell == 0:
+
+    def same(kind: OpKind, cell: int) -> Op:
+        return Op(kind, cell, op.micro_batch, op.sequence_chunk)
+
+    if op.kind is OpKind.F:
+        if op.cell == 0:
             return 0.0
-        sources, hop = [Op(OpKind.F, cell - 1, micro_batch)], hop_ms[cell - 1]
-    elif kind is OpKind.W:
-        sources, hop = [Op(OpKind.I, cell, micro_batch)], 0.0
-    elif cell == len(hop_ms):  # the last cell turns around
-        sources, hop = [Op(OpKind.F, cell, micro_batch)], 0.0
+        sources, hop = [same(OpKind.F, op.cell - 1)], hop_ms[op.cell - 1]
+        sources = [leaves_with.get(sources[0], sources[0])]
+    elif op.kind is OpKind.W:
+        sources, hop = [same(OpKind.I, op.cell)], 0.0
+    elif op.cell == len(hop_ms):  # the last cell turns around
+        sources, hop = [same(OpKind.F, op.cell)], 0.0
     else:
-        sources, hop = [Op(k, cell + 1, micro_batch) for k in (OpKind.B, OpKind.I)], hop_ms[cell]
+        sources, hop = [same(k, op.cell + 1) for k in (OpKind.B, OpKind.I)], hop_ms[op.cell]
     for source in sources:
         if source in ends:
             return ends[source] + hop
     return None
 
 
-def held_mb(row: Sequence[Op], always_mb: float, activation_mb: Sequence[float]) -> tuple[float, ...]:
-    """MB held during each op of a row: F takes at its start, B or W gives back at its end."""
+def held_mb(
+    row: Sequence[Op], always_mb: float, activation_mb: Sequence[float], again_mb: Sequence[float]
+) -> tuple[float, ...]:
+    """
+    MB held during each op of a row: F takes at its start, B or W gives back at its end.
+
+    A backward holds besides what one of its recomputed layers had let go.
+    """
     live = [0] * len(activation_mb)
     held = []
     for op in row:
         if op.kind is OpKind.F:
             live[op.cell] += 1
-        held.append(always_mb + sum(count * mb for count, mb in zip(live, activation_mb, strict=True)))
+        besides = 0.0 if op.kind is OpKind.F else again_mb[op.cell]
+        held.append(always_mb + besides + sum(n * mb for n, mb in zip(live, activation_mb, strict=True)))
         if op.kind in (OpKind.B, OpKind.W):
             live[op.cell] -= 1
     return tuple(held)

@@ -5,6 +5,8 @@ Random problems and random valid plans, of every schedule that takes their sizes
 over a thousand cases; ``problems`` and ``plans`` are the same for hypothesis.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 
@@ -12,12 +14,30 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.errors import ScheduleError
 from sapp_ppb.plan import Plan
-from sapp_ppb.problem import PerStage, Problem
-from sapp_ppb.schedules import MicroBatchGroup, Schedule, ScheduleName, build_schedule
+from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import (
+    Flavour,
+    MicroBatchGroup,
+    OrderFile,
+    P2PMode,
+    Schedule,
+    ScheduleName,
+    build_schedule,
+    parse_csv,
+)
+from sapp_ppb.simulator.graph import graph_of
 
 MOST_STAGES, MOST_CHUNKS, MOST_MICRO_BATCHES = 6, 4, 20
+# Schedules of whole backwards and whole micro-batches, on a loop.
+UNSPLIT = (
+    ScheduleName.GPIPE,
+    ScheduleName.ONE_F_ONE_B,
+    ScheduleName.INTERLEAVED,
+    ScheduleName.INTERLEAVED_LESS_MEMORY,
+)
 
 
 def random_layer(rng: Random, name: str, kind: LayerKind, count: int = 1) -> Layer:
@@ -58,11 +78,14 @@ def random_model(rng: Random, bodies: int) -> Model:
 
 
 def random_schedule(
-    rng: Random, stages: int, chunks: int, micro_batches: int
+    rng: Random,
+    stages: int,
+    chunks: int,
+    micro_batches: int,
+    names: Sequence[ScheduleName] = UNSPLIT,
 ) -> tuple[ScheduleName, MicroBatchGroup]:
     """One of the schedules and micro-batch groups that accept the sizes."""
     groups: list[MicroBatchGroup] = [None, None, "remainder-first", *range(1, micro_batches + 1)]
-    names = list(ScheduleName)
     while True:
         # All refused choices are cheap to try again; one of gpipe and interleaved always accepts.
         name, group = rng.choice(names), rng.choice(groups)
@@ -84,6 +107,7 @@ def random_problem(
     least, cells = rng.choice([0, 1, 1]), stages * chunks
     model = random_model(rng, max(1, least * cells) + rng.randint(0, 2 * cells))
     name, group = random_schedule(rng, stages, chunks, micro_batches)
+    every_none = all(Recompute.NONE in layer.considered for layer in model.bodies)
     sends: list[PerStage] = [0.0, rng.uniform(0, 10), _list(rng, stages, 0, 10)]
     return Problem(
         model=model,
@@ -96,7 +120,74 @@ def random_problem(
         constant_memory_mb=rng.choice([None, rng.uniform(0, 100), _list(rng, stages, 0, 100)]),
         p2p_ms=rng.choice(sends),
         min_layers_per_cell=least,
+        recompute_working_set=every_none and rng.random() < 0.5,
     )
+
+
+def random_mode(rng: Random, problem: Problem) -> Problem:
+    """
+    Put a problem under any schedule that takes its sizes, and run it in any way.
+
+    Layers get times for their weight gradients; messages may be held back where that runs.
+    """
+    names = [n for n in ScheduleName if accepts(n, problem)]
+    # Few sizes have pairs, so those that do have them often.
+    name = rng.choice([*names, *[n for n in names if n is ScheduleName.DUALPIPEV] * 10])
+    order = random_file(rng, problem) if name is ScheduleName.CUSTOM else None
+    chunks = parse_csv(order.text).sequence_chunks if order else rng.randint(2, 4) if name == "seq1f1b" else 1
+    changed = replace(
+        problem,
+        model=replace(problem.model, layers=tuple(with_weights(rng, x) for x in problem.model.layers)),
+        schedule=name,
+        micro_batch_group=None,
+        order_file=order,
+        sequence_chunks=chunks,
+        flavour=rng.choice([None, Flavour.TORCH]),
+    )
+    if changed.order.pairs:
+        changed = replace(changed, overlap_factor=rng.choice([0.0, rng.random(), 1.0]))
+    held = replace(changed, p2p_mode=P2PMode.BLOCKING)
+    return held if rng.random() < 0.5 and runs(held) else changed
+
+
+def accepts(name: ScheduleName, problem: Problem) -> bool:
+    """Whether a schedule takes a problem's sizes; a custom order of them can always be written."""
+    if name is ScheduleName.CUSTOM:
+        return True
+    k = 2 if name is ScheduleName.SEQ1F1B else 1
+    sizes = (problem.stages, problem.interleave, problem.micro_batches)
+    try:
+        build_schedule(name, *sizes, sequence_chunks=k)
+        return k == 1 or all(build_schedule(name, *sizes, sequence_chunks=k) for k in (3, 4))
+    except ScheduleError:
+        return False
+
+
+def runs(problem: Problem) -> bool:
+    """Whether a problem's order runs with its messages."""
+    try:
+        graph_of(problem)
+    except ScheduleError:
+        return False
+    return True
+
+
+def random_file(rng: Random, problem: Problem) -> OrderFile:
+    """Write the order of another schedule as a custom one, with idle entries here and there."""
+    names = [n for n in ScheduleName if n is not ScheduleName.CUSTOM and accepts(n, problem)]
+    name = rng.choice(names)
+    k = rng.randint(2, 4) if name is ScheduleName.SEQ1F1B else 1
+    sizes = (problem.stages, problem.interleave, problem.micro_batches)
+    text = build_schedule(name, *sizes, sequence_chunks=k).to_csv()
+    return OrderFile(
+        path="order.csv", text="".join(c + "," * (c == "," and rng.random() < 0.1) for c in text)
+    )
+
+
+def with_weights(rng: Random, layer: Layer) -> Layer:
+    """Layer whose weight gradients have, or have not, a time of their own."""
+    least = min(layer.backward_ms[r] for r in layer.considered)
+    return replace(layer, weight_grad_ms=rng.choice([None, rng.uniform(0, least)]))
 
 
 def random_plan(rng: Random, problem: Problem) -> Plan:

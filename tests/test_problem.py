@@ -210,6 +210,8 @@ def test_two_stages_have_a_wrap_of_their_own_and_one_stage_has_no_edge() -> None
 )
 @pytest.mark.parametrize("wrong", [-1, 1.5, 2.0, math.nan, math.inf, True, "4", None])
 def test_a_size_that_is_no_whole_number_or_too_small_is_refused(field, option, least, wrong) -> None:
+    if (field, wrong) == ("interleave", None):
+        return  # the schedule's own number
     words = f"problem: {option} must be a whole number of at least {least} (got {wrong!r})"
     with pytest.raises(InputError, match=re.escape(words)):
         problem(**{field: wrong})

@@ -7,20 +7,25 @@ from functools import cached_property
 from itertools import pairwise
 
 from sapp_ppb.costs import Layer, LayerKind, Model, Recompute
-from sapp_ppb.costs.checks import shown
+from sapp_ppb.costs.checks import LARGEST_NUMBER, shown
+from sapp_ppb.costs.even import even_cells, most_live
+from sapp_ppb.costs.per_stage import PerStage, listed, per_stage_faults, plain, spread
 from sapp_ppb.errors import InputError
+from sapp_ppb.fix import Fix
 from sapp_ppb.schedules import (
+    Flavour,
     MicroBatchGroup,
+    OrderFile,
+    P2PMode,
     Schedule,
     ScheduleName,
+    StageCosts,
     build_schedule,
     default_name,
     ops_fault,
+    usual_chunks,
 )
 
-PerStage = float | tuple[float, ...]
-
-_LARGEST = 1e15
 _PER_STAGE = ("memory_limit_mb", "constant_memory_mb", "p2p_ms")
 
 
@@ -34,7 +39,8 @@ class Problem:
     model
         The chain of layers.
     stages, interleave, micro_batches
-        S pipeline stages, V chunks a stage, M micro-batches a step.
+        S pipeline stages, V chunks a stage, M micro-batches a step.  V is the schedule's
+        own number unless given: 2 for ``zbv`` and ``dualpipev``, else 1.
     schedule
         Order of the ops; None means 1F1B for V = 1 and interleaved above.
     micro_batch_group
@@ -58,6 +64,24 @@ class Problem:
     memory_margin
         What is kept free of every limit, for fragmentation: MB, or a share of the
         limit as text such as ``"5%"``.
+    max_recompute_types
+        How many types besides NONE a plan may mix, or None for any number.
+    recompute_working_set
+        Count what a recomputed layer holds again during its own backward, of the layers
+        of a cell the one with the most.
+    fix
+        What of the plan is given: its split or its recompute, or None for neither.
+    sequence_chunks
+        k pieces into which ``seq1f1b`` cuts every micro-batch along the sequence.
+    p2p_mode
+        When a forward's output leaves for the next stage.
+    overlap_factor
+        Share a, 0 to 1, of the shorter op that an overlapped pair saves: it takes
+        F + B - a min(F, B).  At 0 its ops run one after the other.
+    flavour
+        Framework whose own way of running a split backward is modelled.
+    order_file
+        The order of a ``custom`` schedule, which it implies.
 
     Raises
     ------
@@ -79,7 +103,7 @@ class Problem:
     model: Model
     stages: int
     micro_batches: int
-    interleave: int = 1
+    interleave: int = None  # type: ignore[assignment]  # a number once the schedule is known
     schedule: ScheduleName | None = None
     micro_batch_group: MicroBatchGroup = None
     memory_limit_mb: PerStage | None = None
@@ -89,34 +113,49 @@ class Problem:
     target: str | None = None
     recompute: tuple[Recompute, ...] | None = None
     memory_margin: float | str = 0.0
+    max_recompute_types: int | None = None
+    recompute_working_set: bool = False
+    fix: Fix | None = None
+    sequence_chunks: int = 1
+    p2p_mode: P2PMode = P2PMode.ASYNC
+    overlap_factor: float = 0.0
+    flavour: Flavour | None = None
+    order_file: OrderFile | None = None
 
     def __post_init__(self) -> None:
         """Fill in what was left to its default, then refuse what can not be planned."""
         if self.constant_memory_mb is None:
             object.__setattr__(self, "constant_memory_mb", self.model.constant_memory_mb)
+        if vars(self)["interleave"] is None:
+            object.__setattr__(self, "interleave", usual_chunks(self.schedule))
         for field in _PER_STAGE:
-            object.__setattr__(self, field, _listed(getattr(self, field)))
-        faults = [*self._size_faults(), *self._quantity_faults(), *_recompute_faults(self.recompute)]
+            object.__setattr__(self, field, listed(getattr(self, field)))
+        faults = [
+            *self._size_faults(),
+            *self._quantity_faults(),
+            *self._mode_faults(),
+            *_recompute_faults(self.recompute),
+        ]
         if not faults:
             object.__setattr__(self, "recompute", _types(self.recompute))
             object.__setattr__(self, "memory_margin", _plain_margin(self.memory_margin))
-            faults = [*self._chain_faults(), *self._margin_faults(), *self._type_faults()]
+            faults = [
+                *self._chain_faults(),
+                *self._margin_faults(),
+                *self._type_faults(),
+                *self._working_set_faults(),
+                *self._fix_faults(),
+            ]
         if faults:
             raise InputError("problem", faults)
-        name = default_name(self.interleave) if self.schedule is None else self.schedule
-        build_schedule(name, self.stages, self.interleave, self.micro_batches, self.micro_batch_group)
-        object.__setattr__(self, "schedule", ScheduleName(name))
-        if len(self.hop_ms) < self._edges:
-            raise InputError(
-                "problem",
-                [
-                    f"p2p must list {self._edges} edges, the last one from stage {self.stages - 1} back to "
-                    f"stage 0 between chunks (got {len(self.hop_ms)})"
-                ],
-            )
+        object.__setattr__(self, "schedule", self.schedule_name)
+        object.__setattr__(self, "overlap_factor", float(self.overlap_factor))
+        faults = self._order_faults()
+        if faults:
+            raise InputError("problem", faults)
         # Only now: a list of equal numbers may still be of a wrong length.
         for field in _PER_STAGE:
-            object.__setattr__(self, field, _plain(getattr(self, field)))
+            object.__setattr__(self, field, plain(getattr(self, field)))
 
     def _size_faults(self) -> list[str]:
         faults = [
@@ -126,12 +165,16 @@ class Problem:
                 ("micro-batches", self.micro_batches, 1),
                 ("interleave", self.interleave, 1),
                 ("min-layers", self.min_layers_per_cell, 0),
+                ("sequence-chunks", self.sequence_chunks, 1),
             )
             if isinstance(value, bool) or not isinstance(value, int) or value < least
         ]
+        most = self.max_recompute_types
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
+            faults.append(f"max-recompute-types must be a whole number of at least 0 (got {most!r})")
         if faults:
             return faults
-        too_many = ops_fault(self.stages, self.interleave, self.micro_batches)
+        too_many = ops_fault(self.stages, self.interleave, self.micro_batches * self.sequence_chunks)
         return [too_many] if too_many else []
 
     def _quantity_faults(self) -> list[str]:
@@ -140,10 +183,48 @@ class Problem:
         stages = (self.stages,) if whole else ()
         edges = (max(self.stages - 1, 1), self.stages) if whole else ()
         return [
-            *_per_stage_faults("memory-limit", self.memory_limit_mb, stages, "MB"),
-            *_per_stage_faults("constant-memory", self.constant_memory_mb, stages, "MB"),
-            *_per_stage_faults("p2p", self.p2p_ms, edges, "ms"),
+            *per_stage_faults("memory-limit", self.memory_limit_mb, stages, "MB"),
+            *per_stage_faults("constant-memory", self.constant_memory_mb, stages, "MB"),
+            *per_stage_faults("p2p", self.p2p_ms, edges, "ms"),
             *_margin_faults(self.memory_margin),
+        ]
+
+    def _mode_faults(self) -> list[str]:
+        factor, modes, flavours = self.overlap_factor, ", ".join(P2PMode), ", ".join(Flavour)
+        usable = isinstance(factor, int | float) and not isinstance(factor, bool)
+        checks = (
+            (usable and 0 <= factor <= 1, f"overlap-factor must be from 0 to 1 (got {shown(factor)})"),
+            (
+                isinstance(self.p2p_mode, P2PMode),
+                f"p2p-mode must be one of {modes} (got {shown(self.p2p_mode)})",
+            ),
+            (
+                self.flavour is None or isinstance(self.flavour, Flavour),
+                f"flavour must be one of {flavours} (got {shown(self.flavour)})",
+            ),
+        )
+        return [fault for right, fault in checks if not right]
+
+    def _order_faults(self) -> list[str]:
+        """Find what only the order shows; ScheduleError when there is none."""
+        faults, order = [], self.order
+        if len(self.hop_ms) < self._edges:
+            faults.append(
+                f"p2p must list {self._edges} edges, the last one from stage {self.stages - 1} back to "
+                f"stage 0 between chunks (got {len(self.hop_ms)})"
+            )
+        if self.overlap_factor > 0.0 and not order.pairs:
+            faults.append(
+                f"overlap-factor is for schedules with overlapped pairs, and {order.name} has none; "
+                f"leave it out or use {ScheduleName.DUALPIPEV.value}"
+            )
+        if not order.splits_backward:
+            return faults
+        return faults + [
+            f"{order.name} splits the backward, and layer {shown(layer.name)} does not let it: {fault}; "
+            "give weight_grad_time in the model file"
+            for layer in self.model.layers
+            if (fault := layer.split_fault(self.considered(layer)))
         ]
 
     def _margin_faults(self) -> list[str]:
@@ -151,7 +232,7 @@ class Problem:
             return []
         if self.memory_limit_mb is None:
             return ["memory-margin is kept free of a memory limit, and there is none; give --memory-limit"]
-        least = min(_spread(self.memory_limit_mb, self.stages))
+        least = min(spread(self.memory_limit_mb, self.stages))
         if isinstance(self.memory_margin, str) or self.memory_margin < least:
             return []
         return [
@@ -166,6 +247,42 @@ class Problem:
             "another type in the model file"
             for layer in self.model.bodies
             if not self.considered(layer)
+        ]
+
+    def _working_set_faults(self) -> list[str]:
+        if not self.recompute_working_set:
+            return []
+        return [
+            f"recompute-working-set needs the activation memory of {shown(layer.name)} under none, which is "
+            "what it holds again; give it in the model file"
+            for layer in self.model.bodies
+            if Recompute.NONE not in layer.considered
+        ]
+
+    def _fix_faults(self) -> list[str]:
+        """Faults of what is fixed; only called once the sizes are known to be right."""
+        if self.fix is None or (faults := self.fix.faults(self.model, self.cells)):
+            return [] if self.fix is None else faults
+        if self.fix.layers is not None:
+            return [
+                f"fix leaves cell {cell} {number} of at least {self.least_layers(cell)} layers; "
+                "allow fewer with --min-layers"
+                for cell, number in enumerate(self.fix.layers)
+                if number < self.least_layers(cell)
+            ]
+        most = self.max_recompute_types
+        if most is not None and len(self.fix.types) > most:
+            return [f"fix mixes {_labels(self.fix.types)}, more than the {most} of max-recompute-types"]
+        return [
+            f"fix recomputes {shown(layer.name)} as {r.label}, which recompute or the model does not allow"
+            for layer, kept in zip(self.model.bodies, self.fix.recomputed, strict=True)
+            for r in Recompute
+            if kept[r].any() and r not in self.considered(layer)
+        ] + [
+            f"fix recomputes {kept.sum()} layers of {shown(layer.name)} and none of the other "
+            f"{layer.count - kept.sum()}, which recompute or the model does not allow"
+            for layer, kept in zip(self.model.bodies, self.fix.recomputed, strict=True)
+            if kept.sum() < layer.count and Recompute.NONE not in self.considered(layer)
         ]
 
     def _chain_faults(self) -> list[str]:
@@ -186,19 +303,49 @@ class Problem:
     @property
     def schedule_name(self) -> ScheduleName:
         """Name of the schedule, the default resolved."""
+        if self.schedule is None and self.order_file is not None:
+            return ScheduleName.CUSTOM
         return ScheduleName(self.schedule) if self.schedule is not None else default_name(self.interleave)
 
     @cached_property
     def order(self) -> Schedule:
         """The order of ops on every stage."""
         return build_schedule(
-            self.schedule_name, self.stages, self.interleave, self.micro_batches, self.micro_batch_group
+            self.schedule_name,
+            self.stages,
+            self.interleave,
+            self.micro_batches,
+            self.micro_batch_group,
+            sequence_chunks=self.sequence_chunks,
+            order=self.order_file,
+            costs=self._even_costs() if self.schedule_name is ScheduleName.ZB_AUTO else None,
+        )
+
+    def _even_costs(self) -> StageCosts:
+        """Price the stages of an even split, for which ``zb-auto`` is made."""
+        cells = even_cells(self.model, self.stages, self.considered)
+        held = zip(cells, self.limit_per_stage_mb, self.constant_per_stage_mb, strict=True)
+        return StageCosts(
+            forward_ms=tuple(cell.forward_ms for cell in cells),
+            input_ms=tuple(max(cell.backward_ms - cell.weight_ms, 0.0) for cell in cells),
+            weight_ms=tuple(cell.weight_ms for cell in cells),
+            hop_ms=self.hop_ms,
+            most_live=tuple(most_live(cell, limit - constant, self.stages) for cell, limit, constant in held),
+        )
+
+    @cached_property
+    def cell_at(self) -> tuple[tuple[int, ...], ...]:
+        """Cells laid out as [chunk][stage]; shape (V, S)."""
+        place = self.order.placement.cell_of
+        return tuple(
+            tuple(place(stage, chunk, self.stages) for stage in range(self.stages))
+            for chunk in range(self.interleave)
         )
 
     @property
     def limit_per_stage_mb(self) -> tuple[float, ...]:
         """MB that a plan may use on each stage, the margin left out; infinite without a limit; shape (S,)."""
-        limits = _spread(math.inf if self.memory_limit_mb is None else self.memory_limit_mb, self.stages)
+        limits = spread(math.inf if self.memory_limit_mb is None else self.memory_limit_mb, self.stages)
         return tuple(limit - margin for limit, margin in zip(limits, self.margin_per_stage_mb, strict=True))
 
     @property
@@ -206,7 +353,7 @@ class Problem:
         """MB of each stage's limit that are kept free; shape (S,)."""
         margin = self.memory_margin
         if isinstance(margin, str) and self.memory_limit_mb is not None:
-            return tuple(limit * _share(margin) for limit in _spread(self.memory_limit_mb, self.stages))
+            return tuple(limit * _share(margin) for limit in spread(self.memory_limit_mb, self.stages))
         return (0.0 if isinstance(margin, str) else float(margin),) * self.stages
 
     def limit_for(self, needed_mb: float) -> float:
@@ -228,12 +375,12 @@ class Problem:
     @property
     def constant_per_stage_mb(self) -> tuple[float, ...]:
         """MB that each stage holds besides its layers; shape (S,)."""
-        return _spread(self.constant_memory_mb or 0.0, self.stages)
+        return spread(self.constant_memory_mb or 0.0, self.stages)
 
     @property
     def hop_ms(self) -> tuple[float, ...]:
         """Milliseconds of the edge from stage s to s + 1; the last is the wrap to stage 0."""
-        return _spread(self.p2p_ms, self.stages)
+        return spread(self.p2p_ms, self.stages)
 
     @property
     def _edges(self) -> int:
@@ -257,36 +404,6 @@ class Problem:
         holds_head = cell == 0 and bool(self.model.heads)
         holds_tail = cell == self.cells - 1 and bool(self.model.tails)
         return 0 if holds_head or holds_tail else self.min_layers_per_cell
-
-
-def _listed(value: PerStage | Sequence[float] | None) -> PerStage | None:
-    """Turn a list into a tuple, and a list of one number into that number."""
-    if not isinstance(value, Sequence):
-        return value
-    return value[0] if len(value) == 1 else tuple(value)
-
-
-def _plain(value: PerStage | None) -> PerStage | None:
-    """Turn a list of equal numbers into that number, so that equal problems compare equal."""
-    return value[0] if isinstance(value, tuple) and len(set(value)) == 1 else value
-
-
-def _spread(value: PerStage, stages: int) -> tuple[float, ...]:
-    return value if isinstance(value, tuple) else (float(value),) * stages
-
-
-def _per_stage_faults(option: str, value: PerStage | None, lengths: tuple[int, ...], unit: str) -> list[str]:
-    if value is None:
-        return []
-    faults = []
-    if isinstance(value, tuple) and lengths and len(value) not in lengths:
-        allowed = " or ".join(str(length) for length in sorted(set(lengths)))
-        faults.append(f"{option} must be one number or {allowed} of them (got {len(value)})")
-    for number in value if isinstance(value, tuple) else (value,):
-        usable = isinstance(number, int | float) and not isinstance(number, bool)
-        if not usable or not 0 <= number <= _LARGEST:
-            faults.append(f"{option} must be a number of at least 0 {unit} (got {number!r})")
-    return faults
 
 
 def _recompute_faults(recompute: object) -> list[str]:
@@ -321,7 +438,7 @@ def _margin_faults(margin: object) -> list[str]:
     if isinstance(margin, str):
         if 0 <= _share(margin) < 1:
             return []
-    elif isinstance(margin, int | float) and not isinstance(margin, bool) and 0 <= margin <= _LARGEST:
+    elif isinstance(margin, int | float) and not isinstance(margin, bool) and 0 <= margin <= LARGEST_NUMBER:
         return []
     allowed = "a number of at least 0 MB, or a share from 0% to below 100%"
     return [f"memory-margin must be {allowed} (got {shown(margin)})"]

@@ -78,3 +78,51 @@ def test_a_full_disk_is_said_in_one_line():
     assert done.returncode == 2
     assert done.stderr.startswith(b"error: stdout: the result can not be written")
     assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("golden", "words"),
+    [
+        ("torch/ScheduleZBVZeroBubble_pp4_v2_m8.csv", ("zbv", "-s", "4", "-mb", "8")),
+        ("torch/ScheduleDualPipeV_pp4_v2_m8.csv", ("dualpipev", "-s", "4", "-mb", "8", "-i", "2")),
+        ("torch/ScheduleLoopedBFS_pp2_v2_m4.csv", ("looped-bfs", "-s", "2", "-mb", "4", "-i", "2")),
+        (
+            "torch/ScheduleInterleavedZeroBubble_pp4_v1_m8.csv",
+            ("interleaved-zero-bubble", "-s", "4", "-mb", "8"),
+        ),
+    ],
+)
+def test_the_order_is_the_table_of_pytorch(golden, words, run):
+    assert run("schedule", *words).stdout == (GOLDEN / golden).read_text(encoding="utf-8")
+
+
+def test_a_table_with_idle_entries_comes_back_without_them(run, tmp_path):
+    file = tmp_path / "order.csv"
+    file.write_text("0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1,\n", encoding="utf-8")
+    result = run("schedule", "custom", "-s", "2", "-mb", "2", "--order", file)
+    assert (result.exit_code, result.stdout) == (0, "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n")
+
+
+def test_a_custom_order_that_waits_for_itself_is_refused_with_the_ops(run, tmp_path):
+    file = tmp_path / "order.csv"
+    file.write_text("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n", encoding="utf-8")
+    result = run("schedule", "custom", "-s", "2", "-mb", "2", "--order", file)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"error: {file}: these ops wait for each other: 0B0, 1F1\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("custom", "-s", "2", "-mb", "2"), "custom: needs an order; give --order FILE.csv"),
+        (("custom", "-s", "2", "-mb", "2", "--order", "gone.csv"), "gone.csv: there is no such file"),
+        (("zbv", "-s", "2", "-mb", "2", "-i", "1"), "zbv: chunks must be 2 (got 1)"),
+        (("1f1b", "-s", "2", "-mb", "2", "--sequence-chunks", "2"), "takes no --sequence-chunks (got 2)"),
+        (("seq1f1b", "-s", "2", "-mb", "2"), "give --sequence-chunks, or use 1f1b"),
+    ],
+)
+def test_refusals_of_orders(words, said, run):
+    result = run("schedule", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1

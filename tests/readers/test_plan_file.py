@@ -3,20 +3,28 @@
 import json
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import FileNote, InputError
 from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy
 from sapp_ppb.readers import read_plan
+from sapp_ppb.schedules import OrderFile, ScheduleName
 from sapp_ppb.writers import plan_to_json
-from tests.strategies import plans, random_plan, random_problem
+from tests.strategies import plans, random_mode, random_plan, random_problem
 
 NUMBERS = st.floats(0, 1e9)
 SIGNED = st.floats(-10, 10)
+
+
+def knows_none(problem) -> bool:
+    """Whether every layer may be left alone and says what it holds then."""
+    return all(Recompute.NONE in problem.considered(layer) for layer in problem.model.bodies)
 
 
 @st.composite
@@ -30,6 +38,20 @@ def outcomes(draw):
         margin = draw(st.floats(0, 900) | st.floats(0, 99.9).map("{}%".format)) if limited else 0.0
         problem = replace(problem, recompute=tuple(types), memory_margin=margin)
         plan = replace(plan, problem=problem)
+    problem = replace(
+        problem,
+        max_recompute_types=draw(st.none() | st.integers(0, 4)),
+        recompute_working_set=draw(st.booleans()) and knows_none(problem),
+        fix=draw(st.sampled_from([None, plan.split])),
+    )
+    if (
+        draw(st.booleans())
+        and problem.max_recompute_types is None
+        and problem.fix is None
+        and knows_none(problem)
+    ):
+        problem = replace(problem, fix=plan.recompute)
+    plan = replace(plan, problem=problem)
     infeasible = draw(st.booleans())
     known = draw(st.booleans())
     shortage = Shortage(
@@ -71,6 +93,63 @@ def test_what_is_written_is_read_back_and_written_again_byte_for_byte(tmp_path_f
         read = read_plan(path, outcome.problem.model)
     assert read == outcome
     assert plan_to_json(read) == path.read_text(encoding="utf-8")
+
+
+def test_every_way_of_running_every_schedule_is_read_back(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where the paths of custom orders start
+    names = set()
+    for seed in range(80):
+        rng = Random(seed)
+        plan = random_plan(rng, random_mode(rng, random_problem(rng)))
+        if plan.problem.order_file is not None:
+            Path(plan.problem.order_file.path).write_bytes(plan.problem.order_file.text.encode())
+        outcome = replace(PLAN, problem=plan.problem, plan=plan, peak_memory_mb=(1.0,) * plan.problem.stages)
+        path = tmp_path / "plan.json"
+        path.write_text(plan_to_json(outcome), encoding="utf-8")
+        read = read_plan(path, plan.problem.model)
+        assert read == outcome
+        assert plan_to_json(read) == path.read_text(encoding="utf-8")
+        names.add(plan.problem.schedule_name)
+    assert names == set(ScheduleName)
+
+
+def custom_plan(folder: Path) -> Path:
+    """Plan file that was made with an order beside it."""
+    (folder / "order.csv").write_text("0F0,0B0", encoding="utf-8")
+    rng = Random(1)
+    problem = random_problem(rng, stages=1, chunks=1, micro_batches=1)
+    problem = replace(
+        problem, schedule=None, micro_batch_group=None, order_file=OrderFile(path="order.csv", text="0F0,0B0")
+    )
+    plan = random_plan(rng, problem)
+    path = folder / "plan.json"
+    outcome = replace(PLAN, problem=problem, plan=plan, peak_memory_mb=(1.0,))
+    path.write_text(plan_to_json(outcome), encoding="utf-8")
+    assert json.loads(path.read_text())["problem"]["order"] == {
+        "path": "order.csv",
+        # printf 0F0,0B0 | sha256sum
+        "sha256": "b83c824ac403bb94d0612931fa7b07911716fc95e49669128e81b813c1be33b2",
+    }
+    assert read_plan(path, problem.model).problem == problem
+    return path
+
+
+def test_an_order_is_found_beside_the_plan_and_known_by_its_hash(tmp_path):
+    custom_plan(tmp_path)
+
+
+def test_an_order_that_was_changed_since_is_refused(tmp_path):
+    path = custom_plan(tmp_path)
+    (tmp_path / "order.csv").write_text("0F0,0B0\n", encoding="utf-8")
+    with pytest.raises(InputError, match="the order is not the one that was planned with: its SHA-256 is"):
+        read_plan(path, MODEL)
+
+
+def test_an_order_that_is_gone_is_refused(tmp_path):
+    path = custom_plan(tmp_path)
+    (tmp_path / "order.csv").unlink()
+    with pytest.raises(InputError, match="there is no such file"):
+        read_plan(path, MODEL)
 
 
 def small_plan():
@@ -135,7 +214,7 @@ REFUSALS = {
     ),
     "unknown schedule": (
         lambda d: d["problem"].update(schedule="2f2b"),
-        "problem.schedule must be one of gpipe, 1f1b, interleaved, interleaved-less-memory (got '2f2b')",
+        f"problem.schedule must be one of {', '.join(ScheduleName)} (got '2f2b')",
     ),
     "negative limit": (
         lambda d: d["problem"].update(memory_limit_mb=-1),
@@ -149,9 +228,22 @@ REFUSALS = {
         lambda d: d["problem"].update(micro_batch_group="last"),
         "problem.micro_batch_group must be a whole number of at least 1 or \"remainder-first\" (got 'last')",
     ),
-    "later key": (
-        lambda d: d["problem"].update(sequence_chunks=2),
-        "problem.sequence_chunks can not be read by this version; update sapp-ppb",
+    "overlap factor": (
+        lambda d: d["problem"].update(overlap_factor="all"),
+        "problem.overlap_factor must be a number of at least 0 (got 'all')",
+    ),
+    "p2p mode": (
+        lambda d: d["problem"].update(p2p_mode="late"),
+        "problem.p2p_mode must be one of async, blocking (got 'late')",
+    ),
+    "flavour": (
+        lambda d: d["problem"].update(flavour="jax"),
+        "problem.flavour must be one of torch (got 'jax')",
+    ),
+    "order": (lambda d: d["problem"].update(order="o.csv"), "problem.order must be an object (got 'o.csv')"),
+    "hash": (
+        lambda d: d["problem"].update(order={"path": "o.csv", "sha256": "12"}),
+        "problem.order.sha256 must be a SHA-256 of 64 hexadecimal digits (got '12')",
     ),
     "no counts": (lambda d: d.pop("counts"), "counts is missing, which a status of feasible needs"),
     "counts beside infeasible": (

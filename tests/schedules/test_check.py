@@ -93,6 +93,31 @@ def test_a_backward_before_its_forward_is_named() -> None:
     refuse("0B0,0F0", "stage 0: found 0B0 before 0F0, which it needs")
 
 
+def test_a_sequence_chunk_before_the_one_it_attends_to_is_named() -> None:
+    refuse("0F0.1,0F0.0,0B0.1,0B0.0", "stage 0: found 0F0.1 before 0F0.0, which it needs")
+
+
+def test_a_backward_of_a_sequence_chunk_before_that_of_a_later_one_is_named() -> None:
+    # Chunk 1 attended to the keys and values of chunk 0, so it has gradients for them.
+    refuse("0F0.0,0F0.1,0B0.0,0B0.1", "stage 0: found 0B0.0 before 0B0.1, which it needs")
+
+
+def test_a_missing_sequence_chunk_is_named() -> None:
+    refuse("0F0.1,0B0.1", "found no op for cell 0, micro-batch 0, sequence chunk 0; needs F")
+
+
+def test_a_whole_op_among_sequence_chunks_is_named() -> None:
+    refuse("0F0.0,0F0.1,0B0.1,0B0", "found 0B0; cells end at 0, .* sequence chunks run from 0 to 1")
+
+
+def test_a_pair_may_wait_for_itself_only_where_it_does_not_overlap() -> None:
+    # The backward needs what the forward beside it makes.
+    alone = parse_csv("(0F0;0B0)OVERLAP_F_B")
+    check_schedule(alone)
+    with pytest.raises(ScheduleError, match=r"^with overlapped pairs these ops wait for each other: 0F0$"):
+        check_schedule(alone, overlapping=True)
+
+
 def test_a_chunk_before_the_chunk_it_follows_is_named() -> None:
     refuse("1F0,0F0,1B0,0B0", "stage 0: found 1F0 before 0F0, which it needs")
 

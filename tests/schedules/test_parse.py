@@ -21,13 +21,11 @@ def test_sizes_come_from_rows_largest_cell_and_largest_micro_batch() -> None:
 
 @pytest.mark.parametrize("text", ["", "\n \n"])
 def test_no_rows_are_refused(text: str) -> None:
-    with pytest.raises(ScheduleError, match="custom: found no rows, needs one for each stage"):
+    with pytest.raises(ScheduleError, match="custom: found no ops, needs a line of them for each stage"):
         parse_csv(text)
 
 
-@pytest.mark.parametrize(
-    "entry", ["0X0", "F0", "0F", "0f0", "-1F0", "0SEND_F0", "0UNSHARD", "٣F0", "1234567890F0"]
-)
+@pytest.mark.parametrize("entry", ["0X0", "F0", "0F", "0f0", "-1F0", "0F0.", "0F.1", "٣F0", "1234567890F0"])
 def test_what_is_no_op_is_refused_with_row_and_column(entry: str) -> None:
     with pytest.raises(
         ScheduleError, match=f"row 2, column 3: found '{entry}'; an op is a cell, one of F, B, I, W"
@@ -35,21 +33,56 @@ def test_what_is_no_op_is_refused_with_row_and_column(entry: str) -> None:
         parse_csv(f"0F0\n1F0,1B0,{entry}\n")
 
 
-def test_idle_entries_are_refused() -> None:
-    with pytest.raises(ScheduleError, match="row 1, column 2: found an idle entry; leave idle entries out"):
-        parse_csv("0F0,,0B0\n")
+@pytest.mark.parametrize("entry", ["0SEND_F0", "0RECV_B0", "0UNSHARD", "1REDUCE_GRAD"])
+def test_communication_ops_are_refused_with_the_format_to_write_instead(entry: str) -> None:
+    with pytest.raises(ScheduleError, match=f"found '{entry}'; only compute ops .* format compute_only"):
+        parse_csv(f"0F0,{entry}\n")
 
 
-def test_an_empty_line_between_rows_is_refused() -> None:
-    with pytest.raises(ScheduleError, match="row 2, column 1: found an idle entry"):
-        parse_csv("0F0,0B0\n\n2F0,2B0\n")
+def test_idle_entries_do_not_count() -> None:
+    # PyTorch's table slot by slot, and the same order with compute ops alone.
+    assert parse_csv("0F0,0F1,,0B0,,0B1,\n,1F0,1B0,1F1,1B1\n") == parse_csv(
+        "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1"
+    )
 
 
-def test_overlapped_pairs_are_refused() -> None:
-    with pytest.raises(
-        ScheduleError, match=r"row 1, column 2: .*OVERLAP_F_B'; overlapped pairs can not be read yet"
-    ):
-        parse_csv("0F0,(0F6;7B4)OVERLAP_F_B\n")
+def test_an_empty_line_between_rows_is_a_stage_without_ops() -> None:
+    assert parse_csv("0F0,0B0\n\n2F0,2B0\n").rows[1] == ()
+
+
+def test_overlapped_pairs_are_two_ops_and_their_place() -> None:
+    schedule = parse_csv("0F0,0F1,( 0F2 ; 3B0 )OVERLAP_F_B,0B0\n1F0\n")
+    assert [str(op) for op in schedule.rows[0]] == ["0F0", "0F1", "0F2", "3B0", "0B0"]
+    assert schedule.pairs == ((2,), ())
+    assert schedule.to_csv().splitlines()[0] == "0F0,0F1,(0F2;3B0)OVERLAP_F_B,0B0"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["(0F0;0B0)", "(0B0;0F1)OVERLAP_F_B", "(0F0;0I0)OVERLAP_F_B", "(0F0)OVERLAP_F_B", "0F0;0B0)OVERLAP_F_B"],
+)
+def test_what_is_no_pair_is_refused(entry: str) -> None:
+    with pytest.raises(ScheduleError, match="a pair is a forward and a whole backward, like"):
+        parse_csv(f"{entry}\n")
+
+
+def test_sequence_chunks_follow_a_point() -> None:
+    # Chunks 0 and 1 make k = 2.
+    schedule = parse_csv("0F0.0,0F0.1,0B0.1,0B0.0\n")
+    assert schedule.sequence_chunks == 2
+    assert schedule.rows[0][1] == Op(OpKind.F, 0, 0, 1)
+    assert schedule.to_csv() == "0F0.0,0F0.1,0B0.1,0B0.0\n"
+
+
+def test_a_chain_that_turns_on_the_last_stage_lies_on_a_v() -> None:
+    assert parse_csv("0F0,3F0\n1F0,2F0\n").placement is Placement.V
+    assert parse_csv("0F0,2F0\n1F0,3F0\n").placement is Placement.LOOP
+    assert parse_csv("0F0,1F0\n").placement is Placement.LOOP  # one stage holds both chunks anyway
+
+
+def test_a_long_entry_is_cut_in_the_message() -> None:
+    with pytest.raises(ScheduleError, match=r"found 'x{57}\.\.\.'"):
+        parse_csv("x" * 10_000)
 
 
 def test_all_faults_are_gathered_in_one_error() -> None:

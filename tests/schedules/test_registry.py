@@ -11,12 +11,14 @@ from sapp_ppb.errors import PpbError, ScheduleError
 from sapp_ppb.schedules import (
     Op,
     OpKind,
+    OrderFile,
     Placement,
     ScheduleName,
     build_schedule,
     default_name,
     interleaved,
     interleaved_less_memory,
+    usual_chunks,
 )
 
 
@@ -37,8 +39,11 @@ def live(schedule_rows: tuple[tuple[Op, ...], ...]) -> list[int]:
     return peaks
 
 
-def test_four_names_are_known() -> None:
-    assert [str(name) for name in ScheduleName] == ["gpipe", "1f1b", "interleaved", "interleaved-less-memory"]
+def test_these_names_are_known() -> None:
+    assert " ".join(ScheduleName) == (
+        "gpipe 1f1b interleaved interleaved-less-memory looped-bfs interleaved-zero-bubble zbv dualpipev "
+        "seq1f1b zb-auto custom"
+    )
 
 
 def test_the_default_follows_the_chunks() -> None:
@@ -48,11 +53,26 @@ def test_the_default_follows_the_chunks() -> None:
 
 @pytest.mark.parametrize("name", ScheduleName)
 def test_a_built_schedule_carries_its_sizes_and_is_built_once(name: ScheduleName) -> None:
-    chunks = 2 if "interleaved" in name else 1
-    schedule = build_schedule(name, 3, chunks, 6)
+    chunks = 2 if "interleaved" in name else usual_chunks(name)
+    more: dict[str, Any] = {}
+    if name is ScheduleName.SEQ1F1B:
+        more = {"sequence_chunks": 2}
+    elif name is ScheduleName.CUSTOM:
+        more = {"order": OrderFile(path="order.csv", text=build_schedule("1f1b", 3, 1, 6).to_csv())}
+    schedule = build_schedule(name, 3, chunks, 6, **more)
     assert (schedule.name, schedule.stages, schedule.chunks, schedule.micro_batches) == (name, 3, chunks, 6)
-    assert schedule.placement is Placement.LOOP
-    assert build_schedule(name.value, 3, chunks, 6) is schedule
+    assert schedule.placement is (Placement.V if name in ("zbv", "dualpipev") else Placement.LOOP)
+    assert build_schedule(name.value, 3, chunks, 6, **more) is schedule
+
+
+def test_chunks_that_are_not_asked_for_are_the_schedules_own() -> None:
+    assert build_schedule("zbv", 2, None, 3) is build_schedule("zbv", 2, 2, 3)
+    assert build_schedule("1f1b", 2, None, 3) is build_schedule("1f1b", 2, 1, 3)
+
+
+def test_a_custom_order_is_refused_without_its_file() -> None:
+    with pytest.raises(ScheduleError, match=r"custom: needs an order; give --order FILE\.csv"):
+        build_schedule("custom", 1, 1, 1)
 
 
 def test_sizes_from_numpy_are_kept_as_plain_numbers() -> None:
@@ -106,7 +126,7 @@ def test_fewer_micro_batches_than_stages_run_as_one_group() -> None:
 REFUSED: list[tuple[tuple[Any, ...], str]] = [
     (
         ("zbh", 2, 1, 2),
-        r"schedule 'zbh' is unknown; one of gpipe, 1f1b, interleaved or interleaved-less-memory",
+        r"schedule 'zbh' is unknown; one of gpipe, 1f1b, interleaved, .*, zbv, custom or one of 3 more",
     ),
     (("1f1b", 0, 1, 2), r"1f1b: stages must be a whole number, at least 1 \(got 0\)"),
     (("1f1b", 2, 1, 2.0), r"micro_batches must be a whole number, at least 1 \(got 2.0\)"),
@@ -114,7 +134,25 @@ REFUSED: list[tuple[tuple[Any, ...], str]] = [
     (("gpipe", "2", -1, None), r"(?s)3 faults.*stages.*got '2'.*chunks.*got -1.*micro_batches.*got None"),
     (("gpipe", 2, 2, 4), r"gpipe: chunks must be 1 \(got 2\); use interleaved"),
     (("1f1b", 2, 2, 4), r"1f1b: chunks must be 1 \(got 2\); use interleaved"),
-    (("1f1b", 2, 1, 4, 2), r"1f1b: takes no --micro-batch-group \(got 2\); leave it out or use interleaved"),
+    (
+        ("1f1b", 2, 1, 4, 2),
+        r"1f1b: takes no --micro-batch-group \(got 2\); leave it out or use interleaved, "
+        r"interleaved-zero-bubble or seq1f1b$",
+    ),
+    (("zbv", 2, 1, 4), r"zbv: chunks must be 2 \(got 1\); leave --interleave out"),
+    (("dualpipev", 2, 3, 4), r"dualpipev: chunks must be 2 \(got 3\)"),
+    (("dualpipev", 4, 2, 7), r"micro-batches must be at least twice the stages, 8 \(got 7\); use zbv"),
+    (("zb-auto", 2, 2, 4), r"zb-auto: chunks must be 1 \(got 2\); use interleaved"),
+    (("seq1f1b", 2, 1, 4), r"sequence-chunks must be at least 2 \(got 1\); .*, or use 1f1b"),
+    (("seq1f1b", 2, 2, 4), r"sequence-chunks must be at least 2 \(got 1\); .*, or use interleaved"),
+    (("interleaved-zero-bubble", 2, 1, 4, 2), r"takes no --micro-batch-group with one chunk a stage"),
+    # 10 // 4 = 2 rounds of 5; 11 is no multiple of 2.  11 mod 6 = 5, 11 mod 7 = 4, 11 mod 11 = 0.
+    (
+        ("interleaved-zero-bubble", 4, 2, 11),
+        r"11 micro-batches can not be run in 2 equal rounds; use 8 or 12 micro-batches, or give "
+        r"--micro-batch-group 6, 7 or 11$",
+    ),
+    (("interleaved-zero-bubble", 4, 2, 11, 5), r"--micro-batch-group 5 does not work .*; use 6, 7 or 11$"),
     (("interleaved-less-memory", 2, 2, 4, "remainder-first"), r"takes no --micro-batch-group"),
     (("interleaved", 2, 1, 4), r"interleaved: chunks must be at least 2 \(got 1\); use 1f1b"),
     (("interleaved-less-memory", 2, 1, 4), r"chunks must be at least 2 \(got 1\); use 1f1b"),

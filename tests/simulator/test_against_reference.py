@@ -1,6 +1,7 @@
 """The simulator against the slow one: every start, the makespan and every peak."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -11,11 +12,20 @@ from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
-from sapp_ppb.schedules import OpKind, Placement, Schedule, ScheduleName, parse_csv
+from sapp_ppb.schedules import Flavour, OpKind, OrderFile, P2PMode, Schedule, ScheduleName, parse_csv
 from sapp_ppb.simulator import Timeline, simulate
 from sapp_ppb.simulator.price import price
 from tests.reference import reference
-from tests.strategies import MOST_CHUNKS, MOST_STAGES, random_layer, random_plan, random_problem, with_order
+from tests.strategies import (
+    MOST_CHUNKS,
+    MOST_STAGES,
+    UNSPLIT,
+    random_layer,
+    random_mode,
+    random_plan,
+    random_problem,
+    with_order,
+)
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "schedules" / "torch"
 SPLIT = sorted([*GOLDEN.glob("*ZeroBubble_*.csv")])
@@ -44,10 +54,32 @@ def test_a_thousand_random_plans_take_what_the_slow_simulator_says(batch: int) -
         assert_same(simulate(plan), plan)
 
 
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_a_thousand_random_plans_of_every_schedule_take_what_the_slow_simulator_says(batch: int) -> None:
+    for seed in range(batch, CASES, BATCHES):
+        rng = Random(seed)
+        plan = random_plan(rng, random_mode(rng, random_problem(rng)))
+        assert_same(simulate(plan), plan)
+
+
+def test_the_random_modes_are_of_every_kind() -> None:
+    # Guards the test above, as the next one does for problems.
+    problems = []
+    for seed in range(CASES // 2):
+        rng = Random(seed)
+        problems.append(random_mode(rng, random_problem(rng)))
+    assert {problem.schedule_name for problem in problems} == set(ScheduleName)
+    assert {problem.sequence_chunks for problem in problems} == {1, 2, 3, 4}
+    assert {problem.flavour for problem in problems} == {None, Flavour.TORCH}
+    assert any(problem.p2p_mode is P2PMode.BLOCKING and problem.interleave > 1 for problem in problems)
+    factors = {problem.overlap_factor for problem in problems if problem.order.pairs}
+    assert factors > {0.0, 1.0}
+
+
 def test_the_random_problems_are_of_every_kind() -> None:
     # Guards the test above: a generator that stopped making one kind would hide it.
     problems = [random_problem(Random(seed)) for seed in range(CASES // 4)]
-    assert {problem.schedule_name for problem in problems} == set(ScheduleName)
+    assert {problem.schedule_name for problem in problems} == set(UNSPLIT)
     assert {type(problem.micro_batch_group) for problem in problems} == {type(None), int, str}
     assert {problem.stages for problem in problems} == set(range(1, MOST_STAGES + 1))
     assert {problem.interleave for problem in problems} == set(range(1, MOST_CHUNKS + 1))
@@ -66,7 +98,7 @@ def sizes(path: Path) -> tuple[int, int, int]:
 
 
 def golden_order(path: Path) -> Schedule:
-    return parse_csv(path.read_text(), Placement.V if "ZBV" in path.stem else Placement.LOOP)
+    return parse_csv(path.read_text())
 
 
 @pytest.mark.parametrize("path", SPLIT, ids=lambda path: path.stem)
@@ -107,18 +139,23 @@ def test_a_split_backward_does_the_weights_in_the_forwards_time_and_the_recomput
     timeline = simulate(plan)
     assert [times.tolist() for times in timeline.start_ms] == [[0.0, 4.0, 12.0]]
     assert timeline.makespan_ms == 16.0
-    assert price(plan).price_list().tolist() == [4.0, 12.0, 8.0, 4.0]  # F, B, I, W
+    assert price(plan).price_list(problem).tolist() == [4.0, 12.0, 8.0, 4.0]  # F, B, I, W
     assert_same(timeline, plan)
 
 
 def test_a_backward_shorter_than_its_forward_can_not_be_split() -> None:
     # forward 4 and backward 3 would leave I = 3 - 4 < 0.
-    problem = with_order(single_stage_problem(backward_ms=3.0), parse_csv("0F0,0I0,0W0"))
-    counts = np.zeros((1, 5, 1), dtype=int)
-    counts[0, Recompute.NONE, 0] = 1
-    words = "the backward of cell 0 is shorter than its forward, so it can not be split"
+    problem = single_stage_problem(backward_ms=3.0)
+    words = (
+        r"custom splits the backward, and layer 'Dec' does not let it: weight_grad_ms must be at most the "
+        r"backward time with none, 3 ms \(got 4 ms, the forward time\); give weight_grad_time"
+    )
     with pytest.raises(InputError, match=words):
-        simulate(Plan(problem=problem, counts=counts))
+        replace(
+            problem,
+            schedule=ScheduleName.CUSTOM,
+            order_file=OrderFile(path="order.csv", text="0F0,0I0,0W0"),
+        )
 
 
 def single_stage_problem(backward_ms: float | None) -> Problem:

@@ -188,7 +188,7 @@ def test_many_price_lists_at_once_take_what_each_takes_alone() -> None:
         rng = Random(seed)
         problem = random_problem(rng)
         several = [random_plan(rng, problem) for _ in range(4)]
-        lists = np.array([price(plan).price_list() for plan in several])
+        lists = np.array([price(plan).price_list(problem) for plan in several])
         assert batched_makespans(problem, lists).tolist() == [simulate(plan).makespan_ms for plan in several]
 
 

@@ -5,35 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sapp_ppb.cli.folder import free_path, output_folder
-from sapp_ppb.cli.guard import say
-from sapp_ppb.cli.options import (
-    ConstantMemory,
-    Gap,
-    GroupOption,
-    HopTime,
-    Interleave,
-    MemoryLimit,
-    MemoryMargin,
-    MicroBatches,
-    MinLayers,
-    ModelPath,
-    RecomputeTypes,
-    ScheduleOption,
-    Seed,
-    Stages,
-    Target,
-    TimeLimit,
-    share,
-)
+from sapp_ppb.cli.options import Force, Gap, Output, Seed, TimeLimit, share
 from sapp_ppb.cli.output import write_document, write_result
+from sapp_ppb.cli.output_files import COMPARISON_FILES, free_folder, write_comparison
 from sapp_ppb.cli.plan import exit_code, planned
-from sapp_ppb.cli.problem import given_problem
+from sapp_ppb.cli.problem import takes_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sapp_ppb.plan import Outcome
+    from sapp_ppb.problem import Problem
     from sapp_ppb.readers import NamedPlan
     from sapp_ppb.simulator import Timeline
 
@@ -54,64 +36,35 @@ Examples:
 """
 
 
+@takes_problem
 def compare(
-    model: ModelPath,
-    stages: Stages,
-    micro_batches: MicroBatches,
+    problem: "Problem",
     plans: Annotated[
         list[Path] | None,
         typer.Argument(metavar="PLAN", help="Plan files and manual YAML files.", show_default=False),
     ] = None,
-    interleave: Interleave = 1,
-    memory_limit: MemoryLimit = None,
-    memory_margin_: MemoryMargin = "0",
-    constant_memory: ConstantMemory = None,
-    p2p: HopTime = "0",
-    schedule: ScheduleOption = None,
-    micro_batch_group_: GroupOption = None,
-    recompute: RecomputeTypes = None,
-    min_layers: MinLayers = 1,
-    target: Target = None,
     time_limit: TimeLimit = 10.0,
     gap: Gap = "0",
     seed: Seed = 0,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="DIR", help="Folder to write compare.json to.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    output: Output = None,
+    force: Force = False,
     json_: Annotated[
         bool, typer.Option("--json", help="Print the comparison as JSON, and nothing else, on stdout.")
     ] = False,
 ) -> int:
     """Plan, time what else there is, and print one table."""
     from sapp_ppb.readers import read_user_plans
-    from sapp_ppb.writers import comparison_to_json, write_text_atomic
+    from sapp_ppb.writers import comparison_to_json
 
-    folder = None if output is None else output_folder(output)
-    problem = given_problem(
-        model,
-        stages=stages,
-        micro_batches=micro_batches,
-        interleave=interleave,
-        memory_limit=memory_limit,
-        memory_margin_=memory_margin_,
-        constant_memory=constant_memory,
-        p2p=p2p,
-        schedule=schedule,
-        micro_batch_group_=micro_batch_group_,
-        recompute=recompute,
-        min_layers=min_layers,
-        target=target,
-    )
+    folder = None if output is None else free_folder(output, force=force, names=COMPARISON_FILES)
     own = [plan for path in plans or () for plan in read_user_plans(path, problem)]
-    path = None if folder is None else free_path(folder / "compare.json", force=force)
-    outcome = planned(problem, time_limit, share("--gap", gap), seed)
+    outcome = planned(problem, time_limit_s=time_limit, gap=share("--gap", gap), seed=seed)
     rows = _rows(outcome, own)
     document = comparison_to_json(problem, rows)
     try:
-        if path is not None:
-            write_text_atomic(path, document, force)
-            say(f"wrote {path}")
+        if folder is not None:
+            timelines = {name: timeline for name, timeline in rows if timeline is not None}
+            write_comparison(folder, document, timelines, force=force)
     finally:  # a full disk does not take the table from the screen, nor a full pipe from the disk
         if json_:
             write_document(document)

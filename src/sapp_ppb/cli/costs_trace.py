@@ -8,7 +8,7 @@ import typer
 from sapp_ppb.cli.folder import free_path
 from sapp_ppb.cli.guard import FITS, say
 from sapp_ppb.cli.measured import deliver
-from sapp_ppb.cli.options import ForceOption, MicroBatchesIfGiven, ModelJson, ModelOutput, layer_count
+from sapp_ppb.cli.options import Force, MicroBatchesIfGiven, ModelJson, ModelOutput, layer_count
 from sapp_ppb.cli.progress import ShareLine
 from sapp_ppb.errors import InputError
 
@@ -64,7 +64,7 @@ def trace(
     ] = None,
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the model.")] = "measured",
     output: ModelOutput = None,
-    force: ForceOption = False,
+    force: Force = False,
     json_: ModelJson = False,
 ) -> int:
     """Read traces, and write what their layers take."""

@@ -13,7 +13,7 @@ _NEW_NAMES = {
     "-lm": "give --schedule interleaved-less-memory",
     "-naive": "every plan is compared with even splits; leave it out",
     "-manual": "give the YAML file to 'sapp-ppb compare MODEL.json MANUAL.yaml' or 'sapp-ppb simulate'",
-    "-seq": "sequence pipelining is not available",
+    "-seq": "give --schedule seq1f1b --sequence-chunks K",
     "-init": "making a model file from measurements is not available; write the model file by hand",
     "-train": "reading a training YAML is not available; give -s, -mb and -i",
     "-dump": "reading dry-run logs is not available; write the model file by hand",

@@ -10,7 +10,7 @@ from sapp_ppb.errors import InputError
 
 if TYPE_CHECKING:
     from sapp_ppb.costs import Recompute
-    from sapp_ppb.schedules import MicroBatchGroup, ScheduleName
+    from sapp_ppb.schedules import Flavour, MicroBatchGroup, OrderFile, P2PMode, ScheduleName
 
 _THOUSANDS = re.compile(r"0\d\d")  # what 56,000 ends in, and no list of numbers
 
@@ -20,14 +20,19 @@ PlanPath = Annotated[
 ]
 _STAGES = typer.Option("--stages", "-s", metavar="S", help="Pipeline stages.")
 _MICRO_BATCHES = typer.Option("--micro-batches", "-mb", metavar="M", help="Micro-batches of one step.")
-_INTERLEAVE = typer.Option("--interleave", "-i", metavar="V", help="Chunks (virtual stages) on each stage.")
+_INTERLEAVE = typer.Option(
+    "--interleave",
+    "-i",
+    metavar="V",
+    help="Chunks (virtual stages) on each stage.  [default: 1; 2 for zbv and dualpipev]",
+)
 _HOP_TIME = typer.Option(
     "--p2p", metavar="MS[,MS...]", help="Time to send from a stage to the next: one, or one a hop."
 )
 _MIN_LAYERS = typer.Option("--min-layers", metavar="N", help="Fewest layers in a cell.")
 Stages = Annotated[int, _STAGES]
 MicroBatches = Annotated[int, _MICRO_BATCHES]
-Interleave = Annotated[int, _INTERLEAVE]
+Interleave = Annotated[int | None, _INTERLEAVE]
 HopTime = Annotated[str, _HOP_TIME]
 MinLayers = Annotated[int, _MIN_LAYERS]
 # The same for a verb that must know whether they were given.
@@ -71,6 +76,35 @@ RecomputeTypes = Annotated[
         "[default: those that the model gives]",
     ),
 ]
+MaxRecomputeTypes = Annotated[
+    int | None,
+    typer.Option(
+        "--max-recompute-types", metavar="N", help="Most recompute types, none apart, that a plan may mix."
+    ),
+]
+WorkingSet = Annotated[
+    bool,
+    typer.Option(
+        "--recompute-working-set",
+        help="Count what a recomputed layer holds again during its own backward.",
+    ),
+]
+WarmStart = Annotated[
+    Path | None, typer.Option("--warm-start", metavar="PLAN.json", help="Plan file to begin with.")
+]
+FixPlan = Annotated[
+    Path | None,
+    typer.Option("--fix", metavar="PLAN.json", help="Plan file of which a part is kept; see --keep."),
+]
+Keep = Annotated[
+    str | None,
+    typer.Option(
+        "--keep",
+        metavar="PART",
+        help="What --fix keeps: split (layers of every cell) or recompute (recomputed layers of every "
+        "cell).  [default: split]",
+    ),
+]
 Tokens = Annotated[
     int | None,
     typer.Option(
@@ -82,7 +116,8 @@ ScheduleOption = Annotated[
     typer.Option(
         "--schedule",
         metavar="NAME",
-        help="gpipe, 1f1b, interleaved or interleaved-less-memory.  [default: 1f1b, with chunks interleaved]",
+        help="gpipe, 1f1b, interleaved, interleaved-less-memory, looped-bfs, interleaved-zero-bubble, zbv, "
+        "dualpipev, seq1f1b, zb-auto or custom.  [default: 1f1b, with chunks interleaved]",
     ),
 ]
 GroupOption = Annotated[
@@ -90,7 +125,42 @@ GroupOption = Annotated[
     typer.Option(
         "--micro-batch-group",
         metavar="N",
-        help="Micro-batches that interleaved takes together: a number or remainder-first.  [default: S]",
+        help="Micro-batches that interleaved schedules take together: a number, or remainder-first.  "
+        "[default: S]",
+    ),
+]
+SequenceChunks = Annotated[
+    int,
+    typer.Option(
+        "--sequence-chunks", metavar="K", help="Pieces of every micro-batch's sequence, for seq1f1b."
+    ),
+]
+OrderPath = Annotated[
+    Path | None,
+    typer.Option("--order", metavar="FILE.csv", help="Order of the ops, in PyTorch's notation, for custom."),
+]
+P2PModeOption = Annotated[
+    str,
+    typer.Option(
+        "--p2p-mode",
+        metavar="MODE",
+        help="async, or blocking: with chunks, a forward's output leaves after the backward behind it.",
+    ),
+]
+OverlapFactor = Annotated[
+    float,
+    typer.Option(
+        "--overlap-factor",
+        metavar="A",
+        help="Share of the shorter op that an overlapped pair of dualpipev saves, 0 to 1.",
+    ),
+]
+FlavourOption = Annotated[
+    str | None,
+    typer.Option(
+        "--flavour",
+        metavar="NAME",
+        help="torch: a split backward of the first cell does everything in its weight gradient.",
     ),
 ]
 Target = Annotated[
@@ -107,8 +177,15 @@ Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gi
 ModelOutput = Annotated[
     str | None, typer.Option("--output", "-o", metavar="MODEL.json", help="Model file to write.")
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
 ModelJson = Annotated[bool, typer.Option("--json", help="Print the model file, and nothing else, on stdout.")]
+Output = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="DIR", help="Folder to write results, pictures and traces to."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+ShowTimeline = Annotated[
+    bool, typer.Option("--timeline", help="Draw in text what every stage does when, if it fits.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the plan file, and nothing else, on stdout.")]
 
 
@@ -195,6 +272,22 @@ def recompute_types(text: str | None) -> "tuple[Recompute, ...] | None":
     return tuple(Recompute.from_label(label) for label in labels)
 
 
+def kept_part(fix: Path | None, keep: str | None) -> str:
+    """
+    Read what ``--fix`` keeps: ``split`` or ``recompute``.
+
+    Raises
+    ------
+    InputError
+        For another word, and when there is no plan to keep a part of.
+    """
+    if keep is not None and fix is None:
+        raise InputError("--keep", ["says what --fix keeps, and there is no --fix"])
+    if keep not in (None, "split", "recompute"):
+        raise InputError("--keep", [f"{keep!r} is unknown; one of split, recompute"])
+    return keep or "split"
+
+
 def tokens_per_micro_batch(number: int | None) -> int | None:
     """Give the tokens back, or refuse a number that is none of tokens."""
     if number is not None and number < 1:
@@ -209,6 +302,38 @@ def schedule_name(text: str | None) -> "ScheduleName | None":
     if text is None or text in tuple(ScheduleName):
         return None if text is None else ScheduleName(text)
     raise InputError("--schedule", [f"{text!r} is unknown; one of {', '.join(ScheduleName)}"])
+
+
+def p2p_mode(text: str) -> "P2PMode":
+    """
+    Read when messages leave.
+
+    Examples
+    --------
+    >>> p2p_mode("blocking").value
+    'blocking'
+    """
+    from sapp_ppb.schedules import P2PMode
+
+    if text in tuple(P2PMode):
+        return P2PMode(text)
+    raise InputError("--p2p-mode", [f"{text!r} is unknown; one of {', '.join(P2PMode)}"])
+
+
+def flavour(text: str | None) -> "Flavour | None":
+    """Framework whose own way is modelled; None for none."""
+    from sapp_ppb.schedules import Flavour
+
+    if text is None or text in tuple(Flavour):
+        return None if text is None else Flavour(text)
+    raise InputError("--flavour", [f"{text!r} is unknown; one of {', '.join(Flavour)}"])
+
+
+def order_file(path: Path | None) -> "OrderFile | None":
+    """File of a custom order, read; None when none is given."""
+    from sapp_ppb.readers import read_order
+
+    return None if path is None else read_order(path)
 
 
 def micro_batch_group(text: str | None) -> "MicroBatchGroup":
@@ -238,3 +363,18 @@ def layer_count(option: str, text: str) -> tuple[str, int | None]:
     if not name.strip():
         raise InputError(option, [f"{text!r} names no layer"])
     return name, int(number) if number else None
+
+
+def refuse_with_json(json_: bool, **given: bool) -> None:
+    """
+    Refuse options that add to what is printed for people, beside ``--json``.
+
+    Raises
+    ------
+    InputError
+        Naming the first of them that was given.
+    """
+    for option in (option for option, wanted in given.items() if wanted and json_):
+        raise InputError(
+            option, ["adds to the table, and --json prints the plan file alone; give one of the two"]
+        )

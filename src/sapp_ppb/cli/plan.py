@@ -1,40 +1,37 @@
 """``sapp-ppb plan``: the fastest plan within the memory limit, and how good it is."""
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sapp_ppb.cli.folder import free_path, output_folder
 from sapp_ppb.cli.guard import FITS, NO_PLAN_IN_TIME, NOTHING_FITS, say
 from sapp_ppb.cli.options import (
     AsJson,
-    ConstantMemory,
+    FixPlan,
+    Force,
     Gap,
-    GroupOption,
-    HopTime,
-    Interleave,
-    MemoryLimit,
-    MemoryMargin,
-    MicroBatches,
-    MinLayers,
-    ModelPath,
-    RecomputeTypes,
-    ScheduleOption,
+    Keep,
+    Output,
     Seed,
-    Stages,
-    Target,
+    ShowTimeline,
     TimeLimit,
     Tokens,
+    WarmStart,
+    kept_part,
+    refuse_with_json,
     share,
     tokens_per_micro_batch,
 )
 from sapp_ppb.cli.output import write_document, write_result
-from sapp_ppb.cli.problem import given_problem
+from sapp_ppb.cli.output_files import free_folder, write_folder
+from sapp_ppb.cli.problem import takes_problem
 from sapp_ppb.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
-    from sapp_ppb.plan import Outcome
+    from sapp_ppb.plan import Outcome, Plan
     from sapp_ppb.problem import Problem
+    from sapp_ppb.simulator import Timeline
 
 SHORT_HELP = "Find the shortest step that fits the memory."
 HELP = """
@@ -45,83 +42,90 @@ stage and chunk, and how they are recomputed.  Says how far it can be from the b
 Examples:
   sapp-ppb plan llama2_70b.json -s 16 -i 2 -mb 32 -mem 56000
   sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 -t 30 -o out
+  sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 --fix out/plan.json --keep split
   sapp-ppb plan demo.json -s 16 -mb 16 -mem 56000 --target mindformers --json > plan.json
 """
 
 
+@takes_problem
 def plan(
-    model: ModelPath,
-    stages: Stages,
-    micro_batches: MicroBatches,
-    interleave: Interleave = 1,
-    memory_limit: MemoryLimit = None,
-    memory_margin_: MemoryMargin = "0",
-    constant_memory: ConstantMemory = None,
-    p2p: HopTime = "0",
-    schedule: ScheduleOption = None,
-    micro_batch_group_: GroupOption = None,
-    recompute: RecomputeTypes = None,
-    min_layers: MinLayers = 1,
-    target: Target = None,
+    problem: "Problem",
     time_limit: TimeLimit = 10.0,
     gap: Gap = "0",
     seed: Seed = 0,
+    threads: Annotated[
+        int, typer.Option("--threads", metavar="N", help="Searches side by side; the proof takes one core.")
+    ] = 1,
+    warm_start: WarmStart = None,
+    fix: FixPlan = None,
+    keep: Keep = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what limits the plan; takes the time again.")
     ] = False,
     tokens: Tokens = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="DIR", help="Folder to write plan.json to.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a plan.json that exists.")] = False,
+    timeline_: ShowTimeline = False,
+    output: Output = None,
+    force: Force = False,
     json_: AsJson = False,
 ) -> int:
     """Plan, print and write."""
-    from sapp_ppb.writers import plan_to_json, write_plan
+    from sapp_ppb.simulator import simulate
+    from sapp_ppb.writers import plan_to_json
 
     tokens = tokens_per_micro_batch(tokens)
-    _refuse_both(explain=explain, json_=json_)
-    path = None if output is None else free_path(output_folder(output) / "plan.json", force=force)
-    problem = given_problem(
-        model,
-        stages=stages,
-        micro_batches=micro_batches,
-        interleave=interleave,
-        memory_limit=memory_limit,
-        memory_margin_=memory_margin_,
-        constant_memory=constant_memory,
-        p2p=p2p,
-        schedule=schedule,
-        micro_batch_group_=micro_batch_group_,
-        recompute=recompute,
-        min_layers=min_layers,
-        target=target,
+    refuse_with_json(json_, **{"--explain": explain, "--timeline": timeline_})
+    folder = None if output is None else free_folder(output, force=force)
+    part = kept_part(fix, keep)
+    if fix is not None:
+        problem = _fixed(problem, fix, part)
+    known = None if warm_start is None else _plan_in(warm_start, problem)
+    outcome = planned(
+        problem,
+        time_limit_s=time_limit,
+        gap=share("--gap", gap),
+        seed=seed,
+        threads=threads,
+        warm_start=known,
     )
-    outcome = planned(problem, time_limit, share("--gap", gap), seed)
+    timeline = None if outcome.plan is None else simulate(outcome.plan)
     try:
-        if path is not None:
-            write_plan(outcome, path, force)
-            say(f"wrote {path}")
+        if folder is not None:
+            write_folder(folder, outcome, timeline, force=force)
     finally:  # a full disk does not take the plan from the screen, nor a full pipe from the disk
         if json_:
             write_document(plan_to_json(outcome))
         else:
-            write_result(_text(outcome, tokens))
+            write_result(_text(outcome, timeline, tokens, drawn=timeline_))
     if explain and exit_code(outcome) == FITS:
         write_result(_explanation(outcome, time_limit))
     return exit_code(outcome)
 
 
-def _refuse_both(*, explain: bool, json_: bool) -> None:
+def _plan_in(path: Path, problem: "Problem") -> "Plan":
+    """Read a plan file for the problem's model and cells; refuse one that has no plan."""
     from sapp_ppb.errors import InputError
+    from sapp_ppb.plan import refuse_other_cells
+    from sapp_ppb.readers import read_plan
 
-    if explain and json_:
-        raise InputError(
-            "--explain", ["adds to the table, and --json prints the plan file alone; give one of the two"]
-        )
+    plan = read_plan(path, problem.model).plan
+    if plan is None:
+        raise InputError(str(path), ["holds no plan: it says that nothing fits; give one with a plan"])
+    try:
+        refuse_other_cells(problem, plan)
+    except InputError as error:
+        raise InputError(str(path), error.faults) from None
+    return plan
 
 
-def planned(problem: "Problem", time_limit: float, gap: float, seed: int) -> "Outcome":
+def _fixed(problem: "Problem", path: Path, part: str) -> "Problem":
+    """Keep a part of the plan in a file."""
+    from dataclasses import replace
+
+    plan = _plan_in(path, problem)
+    return replace(problem, fix=plan.split if part == "split" else plan.recompute)
+
+
+def planned(problem: "Problem", **options: Any) -> "Outcome":
     """Plan, and show the progress."""
     from sapp_ppb.errors import NoPlanFoundError
     from sapp_ppb.planner import needs_compiling, plan_pipeline
@@ -132,7 +136,7 @@ def planned(problem: "Problem", time_limit: float, gap: float, seed: int) -> "Ou
         say("compiling the search, about 20 s; later runs do without")
     try:
         with ProgressLine() as line:
-            return plan_pipeline(problem, time_limit_s=time_limit, gap=gap, seed=seed, watch=line)
+            return plan_pipeline(problem, **options, watch=line)
     except KeyboardInterrupt:
         raise NoPlanFoundError("interrupted before any plan was found") from None
 
@@ -145,15 +149,15 @@ def _explanation(outcome: "Outcome", seconds: float) -> str:
         return explanation_text(outcome, explain(outcome, seconds))
 
 
-def _text(outcome: "Outcome", tokens: int | None) -> str:
+def _text(outcome: "Outcome", timeline: "Timeline | None", tokens: int | None, *, drawn: bool) -> str:
     from sapp_ppb.cli.tables import infeasible_text, outcome_text
     from sapp_ppb.planner import baselines
     from sapp_ppb.simulator import simulate
 
-    if outcome.plan is None:
+    if timeline is None:
         return infeasible_text(outcome)
     compared = [(baseline.name, simulate(baseline.plan)) for baseline in baselines(outcome.problem)]
-    return outcome_text(outcome, simulate(outcome.plan), compared, tokens=tokens)
+    return outcome_text(outcome, timeline, compared, tokens=tokens, drawn=drawn)
 
 
 def exit_code(outcome: "Outcome") -> int:

@@ -1,12 +1,37 @@
 """The problem that a command line gives, for every verb that plans."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 from sapp_ppb.cli.options import (
+    ConstantMemory,
+    FlavourOption,
+    GroupOption,
+    HopTime,
+    Interleave,
+    MaxRecomputeTypes,
+    MemoryLimit,
+    MemoryMargin,
+    MicroBatches,
+    MinLayers,
+    ModelPath,
+    OrderPath,
+    OverlapFactor,
+    P2PModeOption,
+    RecomputeTypes,
+    ScheduleOption,
+    SequenceChunks,
+    Stages,
+    Target,
+    WorkingSet,
+    flavour,
     memory_margin,
     micro_batch_group,
     numbers,
+    order_file,
+    p2p_mode,
     recompute_types,
     schedule_name,
 )
@@ -16,20 +41,26 @@ if TYPE_CHECKING:
 
 
 def given_problem(
-    model: Path,
-    *,
-    stages: int,
-    micro_batches: int,
-    interleave: int = 1,
-    memory_limit: str | None = None,
-    memory_margin_: str = "0",
-    constant_memory: str | None = None,
-    p2p: str = "0",
-    schedule: str | None = None,
-    micro_batch_group_: str | None = None,
-    recompute: str | None = None,
-    min_layers: int = 1,
-    target: str | None = None,
+    model: ModelPath,
+    stages: Stages,
+    micro_batches: MicroBatches,
+    interleave: Interleave = None,
+    memory_limit: MemoryLimit = None,
+    memory_margin_: MemoryMargin = "0",
+    constant_memory: ConstantMemory = None,
+    p2p: HopTime = "0",
+    p2p_mode_: P2PModeOption = "async",
+    schedule: ScheduleOption = None,
+    micro_batch_group_: GroupOption = None,
+    sequence_chunks: SequenceChunks = 1,
+    order: OrderPath = None,
+    overlap_factor: OverlapFactor = 0.0,
+    flavour_: FlavourOption = None,
+    recompute: RecomputeTypes = None,
+    max_recompute_types: MaxRecomputeTypes = None,
+    recompute_working_set: WorkingSet = False,
+    min_layers: MinLayers = 1,
+    target: Target = None,
 ) -> "Problem":
     """
     Read the model file and put the options, as they were typed, beside it.
@@ -41,21 +72,51 @@ def given_problem(
     """
     from sapp_ppb.problem import Problem
     from sapp_ppb.readers import read_model
+    from sapp_ppb.schedules import usual_chunks
 
+    name = schedule_name(schedule)
     return Problem(
         model=read_model(model),
         stages=stages,
         micro_batches=micro_batches,
-        interleave=interleave,
-        schedule=schedule_name(schedule),
+        interleave=usual_chunks(name) if interleave is None else interleave,
+        schedule=name,
         micro_batch_group=micro_batch_group(micro_batch_group_),
+        sequence_chunks=sequence_chunks,
+        order_file=order_file(order),
+        p2p_mode=p2p_mode(p2p_mode_),
+        overlap_factor=overlap_factor,
+        flavour=flavour(flavour_),
         memory_limit_mb=None if memory_limit is None else numbers("--memory-limit", memory_limit, "MB"),
         constant_memory_mb=None
         if constant_memory is None
         else numbers("--constant-memory", constant_memory, "MB"),
         memory_margin=memory_margin(memory_margin_),
         recompute=recompute_types(recompute),
+        max_recompute_types=max_recompute_types,
+        recompute_working_set=recompute_working_set,
         p2p_ms=numbers("--p2p", p2p, "ms"),
         min_layers_per_cell=min_layers,
         target=target,
     )
+
+
+def takes_problem(verb: Callable[..., int]) -> Callable[..., int]:
+    """
+    Give a verb whose first parameter is a problem the options of ``given_problem`` in its place.
+
+    The command line then has one set of them for all verbs that plan.
+    """
+    asked = inspect.signature(given_problem).parameters
+    own = {name: each for name, each in inspect.signature(verb).parameters.items() if name != "problem"}
+    # Parameters without a default come first, as Python asks.
+    parameters = sorted([*asked.values(), *own.values()], key=lambda each: each.default is not each.empty)
+
+    @wraps(verb)
+    def command(**options: Any) -> int:
+        problem = given_problem(**{name: options.pop(name) for name in asked})
+        return verb(problem, **options)
+
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command

@@ -70,6 +70,9 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
             cost(layer.activation(r) for layer in layers) if r in shared else None for r in Recompute
         ),
         model_name=model_names.pop() if len(model_names) == 1 else None,
+        weight_grad_ms=None
+        if all(layer.weight_grad_ms is None for layer in layers)
+        else cost(layer.weight_ms for layer in layers),
     )
 
 
@@ -77,7 +80,8 @@ def with_backward_ratio(layer: Layer, ratio: float) -> Layer:
     """
     Layer whose backward without recompute takes ``ratio`` times its forward.
 
-    The coefficients stay: every recompute type's backward changes in proportion.
+    The coefficients stay: every recompute type's backward changes in proportion, and
+    so do the weight gradients where their time is given.
     A layer whose backward times are all 0 gets the default coefficients.
 
     Raises
@@ -99,7 +103,12 @@ def with_backward_ratio(layer: Layer, ratio: float) -> Layer:
     base = layer.backward_ms[Recompute.NONE]
     wanted = float(ratio) * layer.forward_ms
     if base > 0:
-        return replace(layer, backward_ms=tuple(value / base * wanted for value in layer.backward_ms))
+        weights = layer.weight_grad_ms
+        return replace(
+            layer,
+            backward_ms=tuple(value / base * wanted for value in layer.backward_ms),
+            weight_grad_ms=None if weights is None else weights / base * wanted,
+        )
     if any(layer.backward_ms):
         raise InputError(
             where, ["the backward time without recompute must be above 0 (got 0); give the times"]
@@ -114,8 +123,8 @@ def split_over_sequence_chunks(layer: Layer, k: int) -> Layer:
     """
     Layer as one of ``k`` sequence chunks of a micro-batch meets it.
 
-    A chunk carries 1/k of the micro-batch's tokens: forward, every backward and the
-    activations are divided by k.  The parameters are not, since all chunks run
+    A chunk carries 1/k of the micro-batch's tokens: forward, every backward, the weight
+    gradients and the activations are divided by k.  The parameters are not, since all chunks run
     through the same ones.  The micro-batches become k x M, for the whole work stays
     the same.  A causal attention works longer on later chunks; this is the mean.
 
@@ -139,4 +148,5 @@ def split_over_sequence_chunks(layer: Layer, k: int) -> Layer:
         forward_ms=layer.forward_ms / k,
         backward_ms=tuple(value / k for value in layer.backward_ms),
         activation_mb=tuple(value / k if value is not None else None for value in layer.activation_mb),
+        weight_grad_ms=None if layer.weight_grad_ms is None else layer.weight_grad_ms / k,
     )

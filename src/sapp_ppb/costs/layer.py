@@ -1,6 +1,6 @@
 """A layer: what one entry of a model file costs, for every recompute type."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -44,6 +44,9 @@ class Layer:
         for a HEAD or TAIL only that of NONE is kept.
     model_name
         Model that the layer was measured in; None where unknown.
+    weight_grad_ms
+        Time of the weight gradients where a schedule runs them apart, milliseconds, at
+        most the backward of any considered type; None: the forward time.
 
     Raises
     ------
@@ -68,10 +71,15 @@ class Layer:
     parameter_mb: float = 0.0
     activation_mb: tuple[float | None, ...] = (None,) * len(Recompute)
     model_name: str | None = None
+    weight_grad_ms: float | None = None
 
     def __post_init__(self) -> None:
         """Check every field, then keep one form of each value."""
         faults = [fault for fault in self._faults() if fault]
+        if not faults and self.weight_grad_ms is not None:
+            object.__setattr__(self, "weight_grad_ms", float(self.weight_grad_ms) + 0.0)
+            fault = self.split_fault()
+            faults = [fault] if fault else []
         if faults:
             raise InputError(f"layer {shown(self.name)}", faults)
         backward = tuple(float(value) + 0.0 for value in self.backward_ms)  # + 0.0: -0.0 becomes 0.0
@@ -97,7 +105,37 @@ class Layer:
             number_fault("parameter_mb", self.parameter_mb),
             *_by_type_faults("activation_mb", self.activation_mb, may_miss=True),
             None if self.model_name is None else text_fault("model_name", self.model_name),
+            None if self.weight_grad_ms is None else number_fault("weight_grad_ms", self.weight_grad_ms),
         ]
+
+    @property
+    def weight_ms(self) -> float:
+        """Milliseconds of one layer's weight gradients, when they are run apart."""
+        return self.forward_ms if self.weight_grad_ms is None else self.weight_grad_ms
+
+    def split_fault(self, types: Iterable[Recompute] | None = None) -> str | None:
+        """
+        Say why a backward can not be split: nothing is left for its input gradients.
+
+        Parameters
+        ----------
+        types
+            Recompute types that matter; None: all that are considered.
+
+        Examples
+        --------
+        >>> layer = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=4, backward_ms=3)
+        >>> layer.split_fault()
+        'weight_grad_ms must be at most the backward time with none, 3 ms (got 4 ms, the forward time)'
+        """
+        for r in self.considered if types is None else types:
+            if self.backward_ms[r] < self.weight_ms:
+                given = "" if self.weight_grad_ms is not None else ", the forward time"
+                return (
+                    f"weight_grad_ms must be at most the backward time with {r.label}, "
+                    f"{self.backward_ms[r]:,.10g} ms (got {self.weight_ms:,.10g} ms{given})"
+                )
+        return None
 
     @property
     def considered(self) -> tuple[Recompute, ...]:
@@ -150,6 +188,7 @@ def layer_from_times(
     parameter_mb: float = 0.0,
     activation_mb: Mapping[Recompute, float] | None = None,
     model_name: str | None = None,
+    weight_grad_ms: float | None = None,
 ) -> Layer:
     """
     Layer whose backward times follow from its forward time where they are not given.
@@ -160,7 +199,7 @@ def layer_from_times(
 
     Parameters
     ----------
-    name, kind, count, parameter_mb, model_name
+    name, kind, count, parameter_mb, model_name, weight_grad_ms
         As in Layer.
     forward_ms
         Forward time of one layer, milliseconds.
@@ -207,6 +246,7 @@ def layer_from_times(
             parameter_mb=parameter_mb,
             activation_mb=tuple(activation.get(r) for r in Recompute),
             model_name=model_name,
+            weight_grad_ms=weight_grad_ms if usable else None,  # it is judged against those times
         )
     except InputError as error:
         faults += error.faults

@@ -34,7 +34,7 @@ def long_paths(  # type: ignore[no-untyped-def]
     """
     ops, stages = len(price), len(row_length)
     end, tail = np.empty(ops), np.zeros(ops)
-    longest_path(stage, price, giver, hop_ms, durations_ms, np.empty(stages), end)
+    longest_path(before, price, giver, hop_ms, durations_ms, end)
     after = np.full(ops, -1, np.int64)
     by_hop = np.zeros(ops, np.bool_)
     for i in range(ops - 1, -1, -1):

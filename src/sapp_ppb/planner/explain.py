@@ -150,11 +150,14 @@ def _divisible_ms(problem: Problem) -> float:
     fastest = np.where(tables.considered, tables.backward_ms, np.inf).min(axis=1)
     forward = float(tables.forward_ms @ layers + tables.fixed.forward_ms.sum()) / problem.cells
     backward = float(fastest @ layers + tables.fixed.backward_ms.sum()) / problem.cells
+    weight = float(tables.weight_ms @ layers + tables.fixed.weight_ms.sum()) / problem.cells
     nothing = np.zeros(problem.cells)
     costs = CellCosts(
         forward_ms=nothing + forward,
         backward_ms=nothing + backward,
+        weight_ms=nothing + weight,
         activation_mb=nothing,
         parameter_mb=nothing,
+        again_mb=nothing,
     )
-    return float(batched_makespans(problem, costs.price_list()[None, :])[0])
+    return float(batched_makespans(problem, costs.price_list(problem)[None, :])[0])

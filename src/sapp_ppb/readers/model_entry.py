@@ -61,6 +61,7 @@ class LayerEntry(_Strict):
     select_comm_time: Number | None = None
     both_comm_select_time: Number | None = None
     recompute_time: Number | None = None
+    weight_grad_time: Number | None = None
 
 
 class TopLevel(_Strict):

@@ -181,4 +181,5 @@ def _layer_of(entry: LayerEntry) -> Layer:
         parameter_mb=entry.memory_parameter or 0.0,
         activation_mb={r: given[r.memory_key] for r in Recompute if r.memory_key in given},
         model_name=entry.model_name,
+        weight_grad_ms=entry.weight_grad_time,
     )

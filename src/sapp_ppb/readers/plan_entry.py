@@ -1,5 +1,6 @@
 """What a plan file may hold, key by key, and our words for what it may not."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -7,12 +8,13 @@ from sapp_ppb.costs.checks import LARGEST_NUMBER, number_fault, shown, text_faul
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.plan import Status, StoppedBy
 from sapp_ppb.readers.model_notes import unknown_key_notes
-from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.schedules import Flavour, P2PMode, ScheduleName
 from sapp_ppb.targets import TARGETS
 
 # One sentence for a value that may not stand at a place, None for one that may.
 Check = Callable[[str, object], str | None]
 LABELS = tuple(recompute.label for recompute in Recompute)
+_SHA256 = re.compile("[0-9a-f]{64}")
 _LARGEST_WHOLE = 2**53  # what a float, and so any JSON reader, holds exactly
 
 
@@ -80,8 +82,26 @@ def _object(place: str, value: object) -> str | None:
     return None if isinstance(value, dict) else f"{place} must be an object (got {shown(value)})"
 
 
+def _hash(place: str, value: object) -> str | None:
+    if isinstance(value, str) and _SHA256.fullmatch(value):
+        return None
+    return f"{place} must be a SHA-256 of 64 hexadecimal digits (got {shown(value)})"
+
+
 def _list(place: str, value: object) -> str | None:
     return None if isinstance(value, list) else f"{place} must be a list (got {shown(value)})"
+
+
+def check_matrix(place: str, value: object) -> str | None:
+    """Fault of a V x S matrix of counts; its shape is judged where V and S are known."""
+    if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
+        return f"{place} must be a list of lists of counts (got {shown(value)})"
+    faults = (
+        _whole(f"{place}[{chunk}][{stage}]", count)
+        for chunk, row in enumerate(value)
+        for stage, count in enumerate(row)
+    )
+    return next((fault for fault in faults if fault), None)
 
 
 def _or(check: Check) -> Check:
@@ -109,7 +129,17 @@ PROBLEM_KEYS: Mapping[str, Check] = {
     "target": _or(partial(_word, words=TARGETS)),
     "recompute": _or(_types),
     "memory_margin": _margin,
+    "max_recompute_types": _or(_whole),
+    "recompute_working_set": _boolean,
+    "fix": _or(_object),
+    "sequence_chunks": partial(_whole, least=1),
+    "p2p_mode": partial(_word, words=tuple(P2PMode)),
+    "overlap_factor": number_fault,
+    "flavour": _or(partial(_word, words=tuple(Flavour))),
+    "order": _or(_object),
 }
+FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object}
+ORDER_KEYS: Mapping[str, Check] = {"path": text_fault, "sha256": _hash}
 OUTCOME_KEYS: Mapping[str, Check] = {
     "status": partial(_word, words=tuple(status.value for status in Status)),
     "makespan_ms": _or(number_fault),
@@ -142,14 +172,21 @@ _OPTIONAL = frozenset(
         "target",
         "recompute",
         "memory_margin",
+        "max_recompute_types",
+        "recompute_working_set",
+        "fix",
+        "layers",
+        "sequence_chunks",
+        "p2p_mode",
+        "overlap_factor",
+        "flavour",
+        "order",
         "infeasible",
         "proven",
         "gap",
         "total",
     }
 )
-# Keys of the same version that later releases write, and that change what is asked.
-_LATER_KEYS = frozenset({"sequence_chunks", "p2p_mode", "overlap_factor", "flavour", "order"})
 
 
 def check_object(raw: Mapping[str, object], checks: Mapping[str, Check], prefix: str) -> list[str]:
@@ -169,28 +206,9 @@ def check_object(raw: Mapping[str, object], checks: Mapping[str, Check], prefix:
             faults += [fault] if fault else []
         elif key not in _OPTIONAL:
             faults.append(f"{prefix}{key} is missing")
-    if checks is PROBLEM_KEYS:
-        faults += [
-            f"{prefix}{key} can not be read by this version; update sapp-ppb"
-            for key in raw
-            if key in _LATER_KEYS
-        ]
     return faults
-
-
-def check_matrix(place: str, value: object) -> str | None:
-    """Fault of a V x S matrix of counts; its shape is judged where V and S are known."""
-    if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
-        return f"{place} must be a list of lists of counts (got {shown(value)})"
-    faults = (
-        _whole(f"{place}[{chunk}][{stage}]", count)
-        for chunk, row in enumerate(value)
-        for stage, count in enumerate(row)
-    )
-    return next((fault for fault in faults if fault), None)
 
 
 def key_notes(raw: Mapping[str, object], checks: Mapping[str, Check], prefix: str) -> list[str]:
     """One sentence for every key that is not read."""
-    later = _LATER_KEYS if checks is PROBLEM_KEYS else frozenset[str]()
-    return unknown_key_notes([key for key in raw if key not in later], tuple(checks), prefix)
+    return unknown_key_notes(list(raw), tuple(checks), prefix)

@@ -8,14 +8,16 @@ simulator has the last word on both.
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.model import Model
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.errors import FileNote, InputError, PpbError
+from sapp_ppb.fix import Fix
 from sapp_ppb.plan import (
     PLAN_FORMAT,
     PLAN_VERSION,
@@ -24,13 +26,17 @@ from sapp_ppb.plan import (
     Shortage,
     Status,
     StoppedBy,
+    counts_from_matrices,
     plan_from_matrices,
 )
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers.json_file import read_document
+from sapp_ppb.readers.order_file import read_order
 from sapp_ppb.readers.plan_entry import (
     BUBBLE_KEYS,
+    FIX_KEYS,
     LABELS,
+    ORDER_KEYS,
     OUTCOME_KEYS,
     PROBLEM_KEYS,
     REMEDY_KEYS,
@@ -41,7 +47,7 @@ from sapp_ppb.readers.plan_entry import (
     check_object,
     key_notes,
 )
-from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.schedules import Flavour, P2PMode, ScheduleName
 
 
 @dataclass
@@ -96,7 +102,7 @@ def read_plan(path: str | PathLike[str], model: Model) -> Outcome:
     if found.faults:
         raise InputError(str(path), found.faults)
     try:
-        return _outcome(raw, model)
+        return _outcome(raw, model, Path(path).parent)
     except InputError as error:
         raise InputError(str(path), error.faults) from None
     except PpbError as error:
@@ -126,13 +132,17 @@ def _refuse_other_files(where: str, raw: object) -> dict[str, Any]:
 def _check(raw: dict[str, Any], found: _Findings) -> None:
     """Gather the faults and notes of the whole document."""
     found.check(raw, TOP_KEYS, "")
-    found.check(raw.get("problem"), PROBLEM_KEYS, "problem.")
+    problem = raw.get("problem")
+    found.check(problem, PROBLEM_KEYS, "problem.")
+    if isinstance(problem, dict):
+        found.check(problem.get("order"), ORDER_KEYS, "problem.order.")
+    _check_fix(problem, found)
     outcome = raw.get("outcome")
     found.check(outcome, OUTCOME_KEYS, "outcome.")
     if isinstance(outcome, dict):
         found.check(outcome.get("bubble"), BUBBLE_KEYS, "outcome.bubble.")
         _check_shortage(outcome.get("infeasible"), found)
-    _check_counts(raw.get("counts"), found)
+    _check_counts("counts", raw.get("counts"), found)
     if not found.faults:
         _check_whole(raw, found)
 
@@ -147,10 +157,21 @@ def _check_shortage(raw: object, found: _Findings) -> None:
         found.check(remedy, REMEDY_KEYS, f"{place}.")
 
 
-def _check_counts(counts: object, found: _Findings) -> None:
+def _check_fix(problem: object, found: _Findings) -> None:
+    """Check what is fixed: one matrix, or matrices by layer and type."""
+    fix = problem.get("fix") if isinstance(problem, dict) else None
+    if not isinstance(fix, dict):
+        return
+    if ("layers" in fix) is ("recompute" in fix):
+        found.faults.append(f"problem.fix must give layers or recompute, one of the two (got {shown(fix)})")
+    found.check(fix, {key: FIX_KEYS[key] for key in FIX_KEYS if key in fix}, "problem.fix.")
+    _check_counts("problem.fix.recompute", fix.get("recompute"), found)
+
+
+def _check_counts(where: str, counts: object, found: _Findings) -> None:
     """Check that counts are matrices of counts by layer and type."""
     for name, by_type in counts.items() if isinstance(counts, dict) else ():
-        place = f"counts[{shown(name)}]"
+        place = f"{where}[{shown(name)}]"
         if not isinstance(by_type, dict):
             found.faults.append(f"{place} must be an object (got {shown(by_type)})")
             continue
@@ -182,9 +203,9 @@ def _check_whole(raw: dict[str, Any], found: _Findings) -> None:
         )
 
 
-def _outcome(raw: dict[str, Any], model: Model) -> Outcome:
+def _outcome(raw: dict[str, Any], model: Model, folder: Path) -> Outcome:
     """Outcome of a document in which every key is allowed."""
-    problem, known = _problem(raw["problem"], model), raw["outcome"]
+    problem, known = _problem(raw["problem"], model, folder), raw["outcome"]
     infeasible = known["status"] == Status.INFEASIBLE
     return Outcome(
         problem=problem,
@@ -201,12 +222,33 @@ def _outcome(raw: dict[str, Any], model: Model) -> Outcome:
     )
 
 
-def _problem(raw: dict[str, Any], model: Model) -> Problem:
-    values = {key: raw[key] for key in PROBLEM_KEYS if key in raw}
+def _problem(raw: dict[str, Any], model: Model, folder: Path) -> Problem:
+    values = {key: raw[key] for key in PROBLEM_KEYS if raw.get(key) is not None}
     values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
     if raw.get("recompute") is not None:
         values["recompute"] = tuple(Recompute.from_label(label) for label in raw["recompute"])
-    return Problem(model=model, **values | {"schedule": ScheduleName(raw["schedule"])})
+    order = values.pop("order", None)
+    if order is not None:
+        values["order_file"] = read_order(order["path"], order["sha256"], folder)
+    fix = values.pop("fix", None)
+    words = {"schedule": ScheduleName, "p2p_mode": P2PMode, "flavour": Flavour}
+    values |= {key: word(values[key]) for key, word in words.items() if key in values}
+    problem = Problem(model=model, **values)
+    return problem if fix is None else replace(problem, fix=_fix(fix, problem))
+
+
+def _fix(raw: dict[str, Any], problem: Problem) -> Fix:
+    """Read what is fixed along the chain, which only the problem's placement shows."""
+    if "recompute" in raw:
+        counts = counts_from_matrices(problem, raw["recompute"])
+        return Fix(recompute=tuple(tuple(map(tuple, types)) for types in counts.tolist()))
+    matrix, cells = raw["layers"], problem.cell_at
+    if len(matrix) != len(cells) or any(len(row) != problem.stages for row in matrix):
+        raise InputError("problem", [f"fix.layers must have {len(cells)} rows of {problem.stages} counts"])
+    by_cell = {
+        cell: n for row, there in zip(matrix, cells, strict=True) for n, cell in zip(row, there, strict=True)
+    }
+    return Fix(layers=tuple(by_cell[cell] for cell in range(problem.cells)))
 
 
 def _bubble(raw: dict[str, float]) -> Bubble:

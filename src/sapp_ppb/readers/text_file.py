@@ -6,9 +6,11 @@ from pathlib import Path
 from sapp_ppb.errors import InputError
 
 
-def read_text(path: str | PathLike[str], *, largest_mb: int, format_name: str) -> str:
+def read_text(
+    path: str | PathLike[str], *, largest_mb: int, format_name: str, keep_mark: bool = False
+) -> str:
     """
-    Text of a UTF-8 file, without the byte order mark that some editors write.
+    Text of a UTF-8 file, all line ends kept.
 
     Parameters
     ----------
@@ -18,6 +20,8 @@ def read_text(path: str | PathLike[str], *, largest_mb: int, format_name: str) -
         Most that it may hold, MB; not a byte more is read than shows that it does.
     format_name
         What it should hold, for the message about an empty file.
+    keep_mark
+        Keep the byte order mark that some editors write; without, it is left out.
 
     Raises
     ------
@@ -26,9 +30,9 @@ def read_text(path: str | PathLike[str], *, largest_mb: int, format_name: str) -
     """
     where = str(path)
     text = _decoded(where, _bytes_of(where, path, largest_mb))
-    if not text.strip():
+    if not text.removeprefix("\ufeff").strip():
         raise InputError(where, [f"the file is empty; it must hold {format_name}"])
-    return text
+    return text if keep_mark else text.removeprefix("\ufeff")
 
 
 def printable(key: str) -> str:
@@ -58,7 +62,7 @@ def _bytes_of(where: str, path: str | PathLike[str], largest_mb: int) -> bytes:
 
 def _decoded(where: str, content: bytes) -> str:
     try:
-        return content.decode("utf-8-sig")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
         found = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
         raise InputError(where, [f"the file is not UTF-8 text ({found}); save it as UTF-8"]) from None

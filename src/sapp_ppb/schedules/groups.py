@@ -9,6 +9,7 @@ schedules differ in their groups and in how many forwards warm a stage up.
 from collections.abc import Sequence
 from itertools import chain
 
+from sapp_ppb.errors import ScheduleError
 from sapp_ppb.schedules.op import Op, OpKind, Placement, Schedule
 
 
@@ -68,6 +69,20 @@ def accepted_sizes(stages: int, micro_batches: int) -> list[int]:
         return [micro_batches]
     sizes = range(stages, micro_batches + 1)
     return [size for size in sizes if micro_batches % size == 0 or micro_batches % size >= stages]
+
+
+def check_group(name: str, chunks: int, group: object) -> None:
+    """
+    Refuse a micro-batch group where a stage has one chunk, and so nothing to take in turn.
+
+    Examples
+    --------
+    >>> check_group("seq1f1b", 1, 4)
+    Traceback (most recent call last):
+    sapp_ppb.errors.ScheduleError: seq1f1b: takes no --micro-batch-group with one chunk a stage (got 4)
+    """
+    if chunks == 1 and group is not None:
+        raise ScheduleError(f"{name}: takes no --micro-batch-group with one chunk a stage (got {group})")
 
 
 def warm_steady_drain(forwards: Sequence[Op], backwards: Sequence[Op], warm: int) -> tuple[Op, ...]:

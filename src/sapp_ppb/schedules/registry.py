@@ -6,12 +6,19 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sapp_ppb.errors import ScheduleError
+from sapp_ppb.schedules.custom import OrderFile, custom
+from sapp_ppb.schedules.dualpipev import dualpipev
 from sapp_ppb.schedules.gpipe import gpipe
 from sapp_ppb.schedules.interleaved import MicroBatchGroup, interleaved
 from sapp_ppb.schedules.interleaved_less_memory import interleaved_less_memory
+from sapp_ppb.schedules.interleaved_zero_bubble import interleaved_zero_bubble
+from sapp_ppb.schedules.looped_bfs import looped_bfs
 from sapp_ppb.schedules.one_f_one_b import one_f_one_b
 from sapp_ppb.schedules.op import Schedule
+from sapp_ppb.schedules.seq1f1b import seq1f1b
 from sapp_ppb.schedules.wording import check_sizes, one_of
+from sapp_ppb.schedules.zb_auto import StageCosts, zb_auto
+from sapp_ppb.schedules.zbv import zbv
 
 
 class ScheduleName(StrEnum):
@@ -21,24 +28,39 @@ class ScheduleName(StrEnum):
     ONE_F_ONE_B = "1f1b"
     INTERLEAVED = "interleaved"
     INTERLEAVED_LESS_MEMORY = "interleaved-less-memory"
+    LOOPED_BFS = "looped-bfs"
+    INTERLEAVED_ZERO_BUBBLE = "interleaved-zero-bubble"
+    ZBV = "zbv"
+    DUALPIPEV = "dualpipev"
+    SEQ1F1B = "seq1f1b"
+    ZB_AUTO = "zb-auto"
+    CUSTOM = "custom"
 
 
 class _Entry(NamedTuple):
-    """A generator and which sizes it takes besides stages and micro-batches."""
+    """A generator, what it takes besides stages and micro-batches, and its usual chunks."""
 
     generator: Callable[..., Schedule]
-    takes_chunks: bool
-    takes_group: bool
+    takes: tuple[str, ...] = ()
+    usual_chunks: int = 1
 
 
 _SCHEDULES = {
-    ScheduleName.GPIPE: _Entry(gpipe, takes_chunks=False, takes_group=False),
-    ScheduleName.ONE_F_ONE_B: _Entry(one_f_one_b, takes_chunks=False, takes_group=False),
-    ScheduleName.INTERLEAVED: _Entry(interleaved, takes_chunks=True, takes_group=True),
-    ScheduleName.INTERLEAVED_LESS_MEMORY: _Entry(
-        interleaved_less_memory, takes_chunks=True, takes_group=False
-    ),
+    ScheduleName.GPIPE: _Entry(gpipe),
+    ScheduleName.ONE_F_ONE_B: _Entry(one_f_one_b),
+    ScheduleName.INTERLEAVED: _Entry(interleaved, ("chunks", "group")),
+    ScheduleName.INTERLEAVED_LESS_MEMORY: _Entry(interleaved_less_memory, ("chunks",)),
+    ScheduleName.LOOPED_BFS: _Entry(looped_bfs, ("chunks",)),
+    ScheduleName.INTERLEAVED_ZERO_BUBBLE: _Entry(interleaved_zero_bubble, ("chunks", "group")),
+    ScheduleName.ZBV: _Entry(zbv, ("chunks",), usual_chunks=2),
+    ScheduleName.DUALPIPEV: _Entry(dualpipev, ("chunks",), usual_chunks=2),
+    ScheduleName.SEQ1F1B: _Entry(seq1f1b, ("chunks", "group", "sequence_chunks")),
+    ScheduleName.ZB_AUTO: _Entry(zb_auto, ("costs",)),
+    ScheduleName.CUSTOM: _Entry(custom, ("chunks", "sequence_chunks", "order")),
 }
+# What has a value that stands for "not given", and the option that gives it.
+_UNGIVEN = {"chunks": 1, "group": None, "sequence_chunks": 1, "order": None, "costs": None}
+_OPTIONS = {"group": "micro-batch-group", "sequence_chunks": "sequence-chunks", "order": "order"}
 
 
 # More ops than this need gigabytes and minutes; a typo is likelier than a wish.
@@ -65,7 +87,15 @@ def ops_fault(stages: int, chunks: int, micro_batches: int) -> str | None:
 
 
 def build_schedule(
-    name: str, stages: int, chunks: int, micro_batches: int, group: MicroBatchGroup = None
+    name: str,
+    stages: int,
+    chunks: int | None,
+    micro_batches: int,
+    group: MicroBatchGroup = None,
+    *,
+    sequence_chunks: int = 1,
+    order: OrderFile | None = None,
+    costs: StageCosts | None = None,
 ) -> Schedule:
     """
     Build a schedule by its name.
@@ -75,10 +105,16 @@ def build_schedule(
     name
         A ``ScheduleName`` or its text.
     stages, chunks, micro_batches
-        S, V and M, each at least 1.
+        S, V and M, each at least 1; None for V is the schedule's own number.
     group
-        Micro-batch group of ``interleaved``; None is its default, and the only
-        choice elsewhere.
+        Micro-batch group of schedules with several chunks; None is their default, and
+        the only choice elsewhere.
+    sequence_chunks
+        k pieces of every micro-batch, for ``seq1f1b`` and ``custom``.
+    order
+        File of a ``custom`` order.
+    costs
+        What ``zb-auto`` is made for; None stands for equal stages.
 
     Returns
     -------
@@ -98,20 +134,48 @@ def build_schedule(
     1F0,1B0,1F1,1B1
     """
     known = _known(name)
-    check_sizes(known, stages=stages, chunks=chunks, micro_batches=micro_batches)
-    entry = _SCHEDULES[known]
-    fault = ops_fault(int(stages), int(chunks), int(micro_batches))
+    chunks = usual_chunks(known) if chunks is None else chunks
+    sizes = {"stages": stages, "chunks": chunks, "micro_batches": micro_batches}
+    check_sizes(known, **sizes, sequence_chunks=sequence_chunks)
+    fault = ops_fault(int(stages), int(chunks), int(micro_batches) * int(sequence_chunks))
     if fault:
         raise ScheduleError(f"{known}: {fault}")
-    if chunks > 1 and not entry.takes_chunks:
-        raise ScheduleError(f"{known}: chunks must be 1 (got {chunks}); use {ScheduleName.INTERLEAVED}")
-    if group is not None and not entry.takes_group:
-        raise ScheduleError(
-            f"{known}: takes no --micro-batch-group (got {group}); "
-            f"leave it out or use {ScheduleName.INTERLEAVED}"
-        )
+    given = {"chunks": int(chunks), "group": group, "sequence_chunks": int(sequence_chunks), "order": order}
+    _check_taken(known, given)
     # The group's type is part of the cache's key: True equals 1, but is no group.
-    return _built(known, int(stages), int(chunks), int(micro_batches), group)
+    return _built(known, int(stages), int(micro_batches), costs=costs, **given)
+
+
+def usual_chunks(name: str | None) -> int:
+    """
+    Chunks a stage that a schedule has when none are asked for; None stands for the default schedule.
+
+    Raises
+    ------
+    ScheduleError
+        If the name is unknown.
+
+    Examples
+    --------
+    >>> usual_chunks(ScheduleName.ZBV), usual_chunks(ScheduleName.ONE_F_ONE_B)
+    (2, 1)
+    """
+    return 1 if name is None else _SCHEDULES[_known(name)].usual_chunks
+
+
+def _check_taken(name: ScheduleName, given: dict[str, Any]) -> None:
+    """Refuse what is given and means nothing for a schedule."""
+    takes = _SCHEDULES[name].takes
+    for what, value in given.items():
+        if what in takes or value == _UNGIVEN[what]:
+            continue
+        if what == "chunks":
+            raise ScheduleError(f"{name}: chunks must be 1 (got {value}); use {ScheduleName.INTERLEAVED}")
+        shown = value.path if isinstance(value, OrderFile) else value
+        takers = [other for other, entry in _SCHEDULES.items() if what in entry.takes]
+        raise ScheduleError(
+            f"{name}: takes no --{_OPTIONS[what]} (got {shown}); leave it out or use {one_of(takers)}"
+        )
 
 
 def default_name(chunks: int) -> ScheduleName:
@@ -138,14 +202,8 @@ def _known(name: str) -> ScheduleName:
 
 # A large order takes about 30 MB, so only a few are kept.
 @lru_cache(maxsize=16, typed=True)
-def _built(
-    name: ScheduleName, stages: int, chunks: int, micro_batches: int, group: MicroBatchGroup
-) -> Schedule:
+def _built(name: ScheduleName, stages: int, micro_batches: int, **given: Any) -> Schedule:
     """Build once; an order is immutable, so all may share it."""
     entry = _SCHEDULES[name]
-    sizes: dict[str, Any] = {"stages": stages, "micro_batches": micro_batches}
-    if entry.takes_chunks:
-        sizes["chunks"] = chunks
-    if entry.takes_group:
-        sizes["group"] = group
-    return entry.generator(**sizes)
+    taken = {what: given[what] for what in entry.takes}
+    return entry.generator(stages=stages, micro_batches=micro_batches, **taken)

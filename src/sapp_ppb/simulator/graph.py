@@ -6,36 +6,42 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.schedules import OpKind, Placement, Schedule, check_schedule
+from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import OpKind, P2PMode, Placement, Schedule, check_schedule
+from sapp_ppb.schedules.check import stuck_error
+from sapp_ppb.simulator.overlap import PairNodes, pair_nodes
 
 Ints = NDArray[np.int32]
-Floats = NDArray[np.float64]
 KINDS = len(OpKind)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Graph:
     """
-    What waits for what, as arrays over ops in topological order.
+    What waits for what, as arrays over nodes in topological order.
+
+    A node is an op.  Only the two ops of an overlapped pair that really overlaps are
+    six nodes together, see ``overlap.py``.
 
     Attributes
     ----------
     schedule
         The order that the arrays stand for.
     stage
-        Stage of each op; shape (ops,).
+        Stage of each node; shape (nodes,).
     price
-        Row of the price list, kind x cells + cell; shape (ops,).
+        Row of the price list, kind x cells + cell; shape (nodes,).
     before
-        Position of the op before it on its stage, -1 for none; shape (ops,).
+        Position of the node before it on its stage, -1 for none; shape (nodes,).
     giver
-        Position of the op whose result it needs, -1 for none; shape (ops,).
+        Position of the node whose result it needs, -1 for none; shape (nodes,).
     edge
-        Edge that the result crosses, -1 when it stays on its stage; shape (ops,).
+        Edge that the result crosses, -1 when it stays on its stage; shape (nodes,).
     row_start
-        Where each stage's ops begin in ``position``; shape (S + 1,).
-    position
-        Position of each op, stage by stage in the order of the rows; shape (ops,).
+        Where each stage's ops begin in ``first`` and ``last``; shape (S + 1,).
+    first, last
+        Node with which each op begins and the one with which it ends, stage by stage
+        in the order of the rows; shape (ops,).
     """
 
     schedule: Schedule
@@ -45,48 +51,83 @@ class Graph:
     giver: Ints
     edge: Ints
     row_start: Ints
-    position: Ints
+    first: Ints
+    last: Ints
 
 
-@lru_cache(maxsize=8)
-def build_graph(schedule: Schedule) -> Graph:
+def graph_of(problem: Problem) -> Graph:
     """
-    Sort the ops of a schedule topologically; linear in ops.
+    Graph of a problem's order, with its messages and overlap.
 
     Raises
     ------
     ScheduleError
         When the order is incomplete or waits for itself.
     """
-    check_schedule(schedule)
-    ops = np.array([op for row in schedule.rows for op in row], dtype=np.int32)
-    kind, cell, micro_batch = ops.T
+    overlapping = problem.overlap_factor > 0.0 and bool(problem.order.pairs)
+    return build_graph(problem.order, problem.p2p_mode, overlapping=overlapping)
+
+
+@lru_cache(maxsize=8)
+def build_graph(schedule: Schedule, p2p_mode: P2PMode = P2PMode.ASYNC, *, overlapping: bool = False) -> Graph:
+    """
+    Sort the ops of a schedule topologically; linear in ops.
+
+    Parameters
+    ----------
+    p2p_mode
+        When a forward's output leaves.
+    overlapping
+        Whether the pairs of the order overlap; without, they are ops like any others.
+
+    Raises
+    ------
+    ScheduleError
+        When the order is incomplete or waits for itself.
+    """
+    check_schedule(schedule, overlapping=overlapping)
+    columns = np.array([op for row in schedule.rows for op in row], dtype=np.int32).T
+    kind, cell = columns[:2]
     row_start = np.cumsum([0, *map(len, schedule.rows)], dtype=np.int32)
     stage = np.repeat(np.arange(schedule.stages, dtype=np.int32), np.diff(row_start))
-    before = np.arange(-1, len(ops) - 1, dtype=np.int32)
+    before = np.arange(-1, len(kind) - 1, dtype=np.int32)
     before[row_start[:-1]] = -1
-    giver = _givers(schedule, kind, cell, micro_batch)
-    giver_stage = np.where(giver >= 0, stage[giver], stage)
-    order = _topological(row_start, giver)
+    source = _givers(schedule, kind, cell, _units(schedule, columns))
+    source_stage = np.where(source >= 0, stage[source], stage)
+    edge = _edges(source_stage, stage, kind, schedule)
+    # With one chunk a stage, Megatron sends between a forward and the backward behind it.
+    held = p2p_mode is P2PMode.BLOCKING and schedule.chunks > 1
+    giver = _held_back(source, edge, kind, stage) if held else source
+    together = _together(schedule, row_start) if overlapping else np.zeros(len(kind), dtype=np.bool_)
+    order = _topological(schedule, row_start, giver, together)
     position = np.empty_like(order)
     position[order] = np.arange(len(order), dtype=np.int32)
-    return Graph(
-        schedule=schedule,
+    nodes = PairNodes(
         stage=stage[order],
         price=(kind * schedule.cells + cell)[order].astype(np.int32),
         before=_moved(before, order, position),
         giver=_moved(giver, order, position),
-        edge=_edges(giver_stage, stage, kind, schedule)[order],
-        row_start=row_start,
-        position=position,
+        edge=edge[order],
+        first=position,
+        last=position,
     )
+    if overlapping:
+        nodes = pair_nodes(nodes, together[order], schedule.cells)
+    return Graph(schedule=schedule, row_start=row_start, **vars(nodes))
 
 
-def _givers(schedule: Schedule, kind: Ints, cell: Ints, micro_batch: Ints) -> Ints:
+def _units(schedule: Schedule, columns: Ints) -> Ints:
+    """Piece of each op, counted through all micro-batches: m k + chunk."""
+    micro_batch, chunk = columns[2], columns[3]
+    k = schedule.sequence_chunks
+    return np.asarray(micro_batch * k + chunk if k > 1 else micro_batch)
+
+
+def _givers(schedule: Schedule, kind: Ints, cell: Ints, unit: Ints) -> Ints:
     """Index of the op whose result each op needs: the chain for F and B or I, the own I for W."""
-    index = np.full((KINDS, schedule.cells, schedule.micro_batches), -1, dtype=np.int32)
-    index[kind, cell, micro_batch] = np.arange(len(kind), dtype=np.int32)
-    # A cell runs B or I for a micro-batch, never both.
+    index = np.full((KINDS, schedule.cells, schedule.units), -1, dtype=np.int32)
+    index[kind, cell, unit] = np.arange(len(kind), dtype=np.int32)
+    # A cell runs B or I for a piece, never both.
     gradient = np.maximum(index[OpKind.B], index[OpKind.I])
     need = np.full_like(index, -1)
     need[OpKind.F, 1:] = index[OpKind.F, :-1]
@@ -94,7 +135,7 @@ def _givers(schedule: Schedule, kind: Ints, cell: Ints, micro_batch: Ints) -> In
         need[backward, :-1] = gradient[1:]
         need[backward, -1] = index[OpKind.F, -1]
     need[OpKind.W] = index[OpKind.I]
-    result: Ints = need[kind, cell, micro_batch]
+    result: Ints = need[kind, cell, unit]
     return result
 
 
@@ -110,16 +151,49 @@ def _edges(giver_stage: Ints, stage: Ints, kind: Ints, schedule: Schedule) -> In
     return np.where(giver_stage == stage, -1, edge).astype(np.int32)
 
 
-def _topological(row_start: Ints, giver: Ints) -> Ints:
+def _held_back(giver: Ints, edge: Ints, kind: Ints, stage: Ints) -> Ints:
+    """
+    Have a forward that is sent leave with the backward right behind it on its stage.
+
+    A stage that runs all its forwards first has no turns of a forward and a backward,
+    and sends the last of them like the others.
+    """
+    forward = kind == OpKind.F
+    # Behind the last forward there is no further one; a stage in turns has a backward before it.
+    last = np.zeros(stage[-1] + 1, dtype=np.int64)
+    np.maximum.at(last, stage[forward], np.flatnonzero(forward))
+    first = np.full(stage[-1] + 1, len(kind))
+    np.minimum.at(first, stage[~forward], np.flatnonzero(~forward))
+    turns = (first < last)[stage]
+    backward = (kind == OpKind.B) | (kind == OpKind.I)
+    behind = np.append(backward[1:] & (stage[1:] == stage[:-1]), False) & turns
+    waits = forward & (edge >= 0) & behind[giver]
+    return np.where(waits, giver + 1, giver).astype(np.int32)
+
+
+def _together(schedule: Schedule, row_start: Ints) -> NDArray[np.bool_]:
+    """Whether each op is the forward of an overlapped pair; its backward comes right behind it."""
+    forward = np.zeros(row_start[-1], dtype=np.bool_)
+    for stage, start in enumerate(row_start[:-1]):
+        forward[start + np.array(schedule.pairs_of(stage), dtype=np.int64)] = True
+    return forward
+
+
+def _topological(schedule: Schedule, row_start: Ints, giver: Ints, together: NDArray[np.bool_]) -> Ints:
     """Round after round, each stage runs as far as it can; neighbours stay close in memory."""
-    needs, starts = giver.tolist(), row_start.tolist()
-    done = [False] * len(needs)
+    needs, starts, pair = giver.tolist(), row_start.tolist(), together.tolist()
+    done = [False] * len(needs) + [True]  # the last stands for what nobody has to make, -1
     order: list[int] = []
-    pointers = starts[:-1]
+    pointers, before = starts[:-1], -1
     while len(order) < len(needs):
+        if len(order) == before:
+            stuck = enumerate(zip(pointers, starts, starts[1:], strict=False))
+            waits = {stage: at - start for stage, (at, start, end) in stuck if at < end}
+            raise stuck_error(schedule, waits, "with p2p-mode blocking ")
+        before = len(order)
         for stage, end in enumerate(starts[1:]):
             at = pointers[stage]
-            while at < end and (needs[at] < 0 or done[needs[at]]):
+            while at < end and done[needs[at]] and not (pair[at] and not done[needs[at + 1]]):
                 done[at] = True
                 order.append(at)
                 at += 1

@@ -4,49 +4,47 @@ from sapp_ppb.simulator.kernel import kernel
 
 
 @kernel
-def longest_path(stage, price, giver, hop_ms, durations_ms, free_at, end_ms):  # type: ignore[no-untyped-def]
+def longest_path(before, price, giver, hop_ms, durations_ms, end_ms):  # type: ignore[no-untyped-def]
     """
     Time every op in one pass; linear in ops.
 
     Parameters
     ----------
-    stage, price, giver
+    before, price, giver
         Columns of the graph; shape (ops,).
     hop_ms
         What each op's input takes to arrive; shape (ops,).
     durations_ms
         The price list; shape (kinds x cells,).
-    free_at, end_ms
-        Filled here: when each stage ends, shape (S,), and each op, shape (ops,).
+    end_ms
+        Filled here: when each op ends; shape (ops,).
 
     Returns
     -------
     float
         The makespan.
     """
-    for s in range(len(free_at)):
-        free_at[s] = 0.0
+    makespan = 0.0
     for i in range(len(price)):
-        start = free_at[stage[i]]
+        start = 0.0
+        if before[i] >= 0:
+            start = end_ms[before[i]]
         if giver[i] >= 0:
             arrival = end_ms[giver[i]] + hop_ms[i]
             if arrival > start:
                 start = arrival
         end = start + durations_ms[price[i]]
         end_ms[i] = end
-        free_at[stage[i]] = end
-    makespan = 0.0
-    for s in range(len(free_at)):
-        if free_at[s] > makespan:
-            makespan = free_at[s]
+        if end > makespan:
+            makespan = end
     return makespan
 
 
 @kernel
-def longest_paths(stage, price, giver, hop_ms, price_lists, free_at, end_ms, makespans):  # type: ignore[no-untyped-def]
+def longest_paths(before, price, giver, hop_ms, price_lists, end_ms, makespans):  # type: ignore[no-untyped-def]
     """Time many price lists, shape (lists, kinds x cells), into makespans, shape (lists,)."""
     for k in range(len(price_lists)):
-        makespans[k] = longest_path(stage, price, giver, hop_ms, price_lists[k], free_at, end_ms)
+        makespans[k] = longest_path(before, price, giver, hop_ms, price_lists[k], end_ms)
 
 
 @kernel

@@ -1,15 +1,15 @@
 """The one place where an op and a layer in memory get their price."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import Layer, LayerKind, Recompute
-from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
-from sapp_ppb.schedules import OpKind
+from sapp_ppb.schedules import Flavour, OpKind
+from sapp_ppb.simulator.overlap import NOTHING, PART_B, PART_F
 
 Floats = NDArray[np.float64]
 
@@ -21,32 +21,84 @@ class CellCosts:
 
     Attributes
     ----------
-    forward_ms, backward_ms
-        Times of a cell's F and B; shape (cells,).
+    forward_ms, backward_ms, weight_ms
+        Times of a cell's F and B, and of the part of B that is weight gradients;
+        shape (cells,).
     activation_mb, parameter_mb
         Live memory a micro-batch, and memory held throughout; shape (cells,).
+    again_mb
+        What the layer that lets go most holds again while it is recomputed; shape
+        (cells,).  Zero where the problem leaves the working set out.
     """
 
     forward_ms: Floats
     backward_ms: Floats
+    weight_ms: Floats
     activation_mb: Floats
     parameter_mb: Floats
+    again_mb: Floats
 
-    def price_list(self) -> Floats:
-        """
-        Duration of every kind of op in every cell; shape (4 x cells,), F, B, I, W.
+    @property
+    def times_ms(self) -> Floats:
+        """F, B and W of every cell; shape (3, cells)."""
+        return np.array([self.forward_ms, self.backward_ms, self.weight_ms])
 
-        A split backward spends the forward time on weight gradients (W) and the
-        rest, recompute included, on input gradients (I = B - W).
-        """
-        weight = self.forward_ms
-        lists = {
-            OpKind.F: self.forward_ms,
-            OpKind.B: self.backward_ms,
-            OpKind.I: self.backward_ms - weight,
-            OpKind.W: weight,
-        }
-        return np.concatenate([lists[kind] for kind in OpKind])
+    def price_list(self, problem: Problem) -> Floats:
+        """Duration of every kind of op in every cell, as ``price_rule`` says; shape (kinds x cells,)."""
+        return np.asarray(price_lists(price_rule(problem), self.times_ms[None])[0])
+
+
+def price_lists(rule: Floats, times_ms: Floats) -> Floats:
+    """
+    Price many sets of cell times by one rule.
+
+    Parameters
+    ----------
+    rule
+        As ``price_rule`` gives it; shape (kinds, cells, 3).
+    times_ms
+        Shape (lists, 3, cells).
+
+    Returns
+    -------
+    ndarray
+        Shape (lists, kinds x cells).
+    """
+    lists = np.einsum("kcq,nqc->nkc", rule, times_ms)
+    return np.asarray(lists.reshape(len(times_ms), -1))
+
+
+def price_rule(problem: Problem) -> Floats:
+    """
+    How each kind of op is priced from the F, B and W of its cell: durations are linear in them.
+
+    A split backward spends W on weight gradients and the rest, recompute included, on
+    input gradients: I = B - W.  A sequence chunk takes 1/k of everything.  PyTorch's
+    first cell has no I and all of B in its W.  Rows behind those of the four kinds
+    exist where pairs overlap, see ``overlap.py``.
+
+    Returns
+    -------
+    ndarray
+        Shape (kinds, cells, 3): F, B, I, W, and with overlap (1 - a) F, (1 - a) B and 0.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import Model, layer_from_times
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=1)
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=1, micro_batches=1)
+    >>> price_rule(problem)[OpKind.I, 0].tolist()  # 0 F + 1 B - 1 W
+    [0.0, 1.0, -1.0]
+    """
+    overlapping = problem.overlap_factor > 0.0 and bool(problem.order.pairs)
+    rule = np.zeros((NOTHING + 1 if overlapping else len(OpKind), problem.cells, 3))
+    rule[OpKind.F, :, 0] = rule[OpKind.B, :, 1] = rule[OpKind.I, :, 1] = rule[OpKind.W, :, 2] = 1.0
+    rule[OpKind.I, :, 2] = -1.0
+    if problem.flavour is Flavour.TORCH:
+        rule[OpKind.I, 0], rule[OpKind.W, 0] = 0.0, rule[OpKind.B, 0]
+    if overlapping:
+        rule[PART_F, :, 0] = rule[PART_B, :, 1] = 1.0 - problem.overlap_factor
+    return np.asarray(rule / problem.sequence_chunks)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,10 +108,13 @@ class LayerTables:
 
     Attributes
     ----------
-    forward_ms, parameter_mb
+    forward_ms, weight_ms, parameter_mb
         Shape (BODY layers,).
     backward_ms, activation_mb
         Shape (BODY layers, 5); the activation of a type that the model does not give is 0.
+    again_mb
+        What a layer holds again while it is recomputed, its activation under NONE less
+        that under its type; shape (BODY layers, 5).  Zero where the problem leaves it out.
     considered
         Whether the problem allows a type; shape (BODY layers, 5).
     fixed
@@ -68,8 +123,10 @@ class LayerTables:
 
     forward_ms: Floats
     backward_ms: Floats
+    weight_ms: Floats
     activation_mb: Floats
     parameter_mb: Floats
+    again_mb: Floats
     considered: NDArray[np.bool_]
     fixed: CellCosts
 
@@ -84,10 +141,14 @@ def layer_tables(problem: Problem) -> LayerTables:
         In the order of ``problem.model.bodies``; milliseconds and MB.
     """
     bodies = problem.model.bodies
+    activation = np.array([[layer.activation(r) for r in Recompute] for layer in bodies])
+    again = np.maximum(activation[:, [Recompute.NONE]] - activation, 0.0)
     return LayerTables(
         forward_ms=np.array([layer.forward_ms for layer in bodies]),
         backward_ms=np.array([layer.backward_ms for layer in bodies]),
-        activation_mb=np.array([[layer.activation(r) for r in Recompute] for layer in bodies]),
+        weight_ms=np.array([layer.weight_ms for layer in bodies]),
+        activation_mb=activation,
+        again_mb=again * problem.recompute_working_set / problem.sequence_chunks,
         parameter_mb=np.array([layer.parameter_mb for layer in bodies]),
         considered=np.array([[r in problem.considered(layer) for r in Recompute] for layer in bodies]),
         fixed=_fixed(problem),
@@ -95,18 +156,23 @@ def layer_tables(problem: Problem) -> LayerTables:
 
 
 def _fixed(problem: Problem) -> CellCosts:
-    values = np.zeros((4, problem.cells))
+    values = np.zeros((5, problem.cells))
     for layer in problem.model.layers:
         if layer.kind is not LayerKind.BODY:
             values[:, 0 if layer.kind is LayerKind.HEAD else -1] += layer.count * _fixed_row(layer)
     return CellCosts(
-        forward_ms=values[0], backward_ms=values[1], activation_mb=values[2], parameter_mb=values[3]
+        forward_ms=values[0],
+        backward_ms=values[1],
+        weight_ms=values[2],
+        activation_mb=values[3],
+        parameter_mb=values[4],
+        again_mb=np.zeros(problem.cells),
     )
 
 
 def _fixed_row(layer: Layer) -> Floats:
-    none = Recompute.NONE
-    return np.array([layer.forward_ms, layer.backward_ms[none], layer.activation(none), layer.parameter_mb])
+    times = (layer.forward_ms, layer.backward_ms[Recompute.NONE], layer.weight_ms)
+    return np.array([*times, layer.activation(Recompute.NONE), layer.parameter_mb])
 
 
 def price(plan: Plan) -> CellCosts:
@@ -117,44 +183,33 @@ def price(plan: Plan) -> CellCosts:
     -------
     CellCosts
         HEADs and TAILs included; milliseconds and MB.
-
-    Raises
-    ------
-    InputError
-        When a schedule that splits the backward would need a negative part.
     """
     tables = layer_tables(plan.problem)
     per_layer = plan.counts.sum(axis=1)
     fixed = tables.fixed
-    costs = CellCosts(
+    return CellCosts(
         forward_ms=fixed.forward_ms + tables.forward_ms @ per_layer,
         backward_ms=fixed.backward_ms + np.einsum("lr,lrc->c", tables.backward_ms, plan.counts),
+        weight_ms=fixed.weight_ms + tables.weight_ms @ per_layer,
         activation_mb=fixed.activation_mb + np.einsum("lr,lrc->c", tables.activation_mb, plan.counts),
         parameter_mb=fixed.parameter_mb + tables.parameter_mb @ per_layer,
+        again_mb=(tables.again_mb[:, :, None] * (plan.counts > 0)).max(axis=(0, 1)),
     )
-    if splits_backward(plan.problem):
-        short = np.flatnonzero(costs.backward_ms < costs.forward_ms)
-        if len(short):
-            raise InputError(
-                "model",
-                [f"the backward of cell {short[0]} is shorter than its forward, so it can not be split"],
-            )
-    return costs
 
 
 def splits_backward(problem: Problem) -> bool:
     """Whether the schedule runs input and weight gradients apart."""
-    return any(op.kind in (OpKind.I, OpKind.W) for op in problem.order.rows[0])
+    return problem.order.splits_backward
 
 
 def without_recompute(plan: Plan) -> CellCosts:
-    """Price of the same split as if no layer were recomputed; times only are meant."""
-    tables = layer_tables(plan.problem)
-    costs = price(plan)
-    backward = tables.fixed.backward_ms + tables.backward_ms[:, Recompute.NONE] @ plan.counts.sum(axis=1)
-    return CellCosts(
-        forward_ms=costs.forward_ms,
-        backward_ms=backward,
-        activation_mb=costs.activation_mb,
-        parameter_mb=costs.parameter_mb,
-    )
+    """
+    Price of the same split as if no layer were recomputed; times only are meant.
+
+    A layer that can not be left alone may be given less time without recompute than
+    its weight gradients take; they are then all of its backward.
+    """
+    tables, costs = layer_tables(plan.problem), price(plan)
+    least = np.maximum(tables.backward_ms[:, Recompute.NONE], tables.weight_ms)
+    alone = least if splits_backward(plan.problem) else tables.backward_ms[:, Recompute.NONE]
+    return replace(costs, backward_ms=tables.fixed.backward_ms + alone @ plan.counts.sum(axis=1))

@@ -1,6 +1,6 @@
 """simulate(): when every op of a plan runs, what every stage holds, and what is lost."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sapp_ppb.plan import Bubble, Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import Op
-from sapp_ppb.simulator.graph import Graph, build_graph
+from sapp_ppb.simulator.graph import Graph, graph_of
 from sapp_ppb.simulator.memory import live_rows
 from sapp_ppb.simulator.path_kernel import longest_path, longest_paths
 from sapp_ppb.simulator.price import CellCosts, price, without_recompute
@@ -24,7 +24,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Peak:
-    """Where a stage holds most: MB, and the op at whose start it does."""
+    """Where a stage holds most: MB, and the op that it runs then."""
 
     memory_mb: float
     op: Op
@@ -42,7 +42,8 @@ class Timeline:
     makespan_ms
         First op to last, milliseconds.
     start_ms, end_ms
-        For each stage, the times of its ops in the order in which it runs them.
+        For each stage, the times of its ops in the order in which it runs them; the ops
+        of an overlapped pair have the same.
     peaks
         The most that each stage holds; shape (S,).
     """
@@ -60,10 +61,15 @@ class Timeline:
 
     @property
     def busy_ms(self) -> Floats:
-        """Time that each stage works; shape (S,)."""
-        return np.array(
+        """Time that each stage works, an overlapped pair counted once; shape (S,)."""
+        times = np.array(
             [float((end - start).sum()) for start, end in zip(self.start_ms, self.end_ms, strict=True)]
         )
+        if self.plan.problem.overlap_factor > 0.0:
+            for stage, (start, end) in enumerate(zip(self.start_ms, self.end_ms, strict=True)):
+                pairs = list(self.plan.problem.order.pairs_of(stage))
+                times[stage] -= float((end[pairs] - start[pairs]).sum())
+        return times
 
     @property
     def fits_memory(self) -> bool:
@@ -86,7 +92,7 @@ class Timeline:
         """
         problem = self.plan.problem
         stages, free = problem.stages, without_recompute(self.plan)
-        useful = problem.micro_batches * float(free.forward_ms.sum() + free.backward_ms.sum())
+        useful = _useful_ms(problem, free)
         ideal = _makespan(problem, free, hops=True)
         local = _makespan(problem, free, hops=False)
         equal = _makespan(problem, _levelled(free), hops=False)
@@ -110,11 +116,6 @@ def simulate(plan: Plan) -> Timeline:
     Timeline
         Times in milliseconds from the first op on; peaks in MB.
 
-    Raises
-    ------
-    InputError
-        When the schedule splits the backward and a cell's is too short for it.
-
     Notes
     -----
     Linear in ops.  With equal cells and free sends 1F1B takes (M + S - 1)(f + b) [1]_.
@@ -134,16 +135,16 @@ def simulate(plan: Plan) -> Timeline:
     18.0
     """
     problem, costs = plan.problem, price(plan)
-    graph = build_graph(problem.order)
-    durations = costs.price_list()
+    graph = graph_of(problem)
+    durations = costs.price_list(problem)
     makespan, ends = _run(graph, durations, hop_times(problem, graph))
     starts = ends - durations[graph.price]
-    rows = [graph.position[a:b] for a, b in zip(graph.row_start, graph.row_start[1:], strict=False)]
+    rows = [slice(a, b) for a, b in zip(graph.row_start, graph.row_start[1:], strict=False)]
     return Timeline(
         plan=plan,
         makespan_ms=makespan,
-        start_ms=tuple(starts[row] for row in rows),
-        end_ms=tuple(ends[row] for row in rows),
+        start_ms=tuple(starts[graph.first[row]] for row in rows),
+        end_ms=tuple(ends[graph.last[row]] for row in rows),
         peaks=stage_peaks(problem, costs),
     )
 
@@ -155,26 +156,17 @@ def batched_makespans(problem: Problem, price_lists: Floats) -> Floats:
     Parameters
     ----------
     price_lists
-        Durations in milliseconds; shape (lists, 4 x cells), as CellCosts.price_list gives them.
+        Durations in milliseconds; shape (lists, kinds x cells), as CellCosts.price_list gives them.
 
     Returns
     -------
     ndarray
         Milliseconds; shape (lists,).
     """
-    graph = build_graph(problem.order)
-    makespans = np.empty(len(price_lists))
-    free_at, ends = np.empty(problem.stages), np.empty(len(graph.price))
-    longest_paths(
-        graph.stage,
-        graph.price,
-        graph.giver,
-        hop_times(problem, graph),
-        price_lists,
-        free_at,
-        ends,
-        makespans,
-    )
+    graph = graph_of(problem)
+    makespans, ends = np.empty(len(price_lists)), np.empty(len(graph.price))
+    hop_ms = hop_times(problem, graph)
+    longest_paths(graph.before, graph.price, graph.giver, hop_ms, price_lists, ends, makespans)
     return makespans
 
 
@@ -188,13 +180,13 @@ def stage_peaks(problem: Problem, costs: CellCosts) -> tuple[Peak, ...]:
         One peak a stage; shape (S,).
     """
     peaks = []
-    for stage, live in enumerate(live_rows(problem.order)):
+    for stage, live in enumerate(live_rows(problem.order, problem.recompute_working_set)):
         cells = [
             problem.order.placement.cell_of(stage, chunk, problem.stages)
             for chunk in range(problem.interleave)
         ]
         held = problem.constant_per_stage_mb[stage] + costs.parameter_mb[cells].sum()
-        totals = held + live.rows @ costs.activation_mb[cells]
+        totals = held + live.totals(costs.activation_mb[cells], costs.again_mb[cells])
         highest = float(totals.max())
         # Of rows that tie, the one that the stage reaches first.
         op = min(int(at) for at, total in zip(live.ops, totals, strict=True) if total == highest)
@@ -209,28 +201,40 @@ def hop_times(problem: Problem, graph: Graph) -> Floats:
 
 
 def _makespan(problem: Problem, costs: CellCosts, *, hops: bool) -> float:
-    graph = build_graph(problem.order)
+    graph = graph_of(problem)
     times = hop_times(problem, graph)
-    return _run(graph, costs.price_list(), times if hops else np.zeros_like(times))[0]
+    return _run(graph, costs.price_list(problem), times if hops else np.zeros_like(times))[0]
+
+
+def _useful_ms(problem: Problem, costs: CellCosts) -> float:
+    """Work of a step, milliseconds; overlapped pairs at their overlapped length."""
+    forward, backward = costs.forward_ms, costs.backward_ms
+    work = problem.micro_batches * float(forward.sum() + backward.sum())
+    if problem.overlap_factor == 0.0:
+        return work
+    order, saved = problem.order, 0.0
+    for stage, row in enumerate(order.rows):
+        for at in order.pairs_of(stage):
+            saved += min(forward[row[at].cell], backward[row[at + 1].cell])
+    return work - problem.overlap_factor * saved / problem.sequence_chunks
 
 
 def _levelled(costs: CellCosts) -> CellCosts:
     """Spread times evenly over all cells, HEAD and TAIL too."""
     ones = np.ones_like(costs.forward_ms)
-    return CellCosts(
+    return replace(
+        costs,
         forward_ms=ones * costs.forward_ms.mean(),
         backward_ms=ones * costs.backward_ms.mean(),
-        activation_mb=costs.activation_mb,
-        parameter_mb=costs.parameter_mb,
+        weight_ms=ones * costs.weight_ms.mean(),
     )
 
 
 def _run(graph: Graph, durations: Floats, hop_ms: Floats) -> tuple[float, Floats]:
-    free_at, ends = np.empty(graph.schedule.stages), np.empty(len(graph.price))
+    columns = (graph.before, graph.price, graph.giver, hop_ms, durations, np.empty(len(graph.price)))
     if len(graph.price) > _PLAIN_OPS:
-        return longest_path(graph.stage, graph.price, graph.giver, hop_ms, durations, free_at, ends), ends
+        return longest_path(*columns), columns[-1]
     # Lists are several times faster than arrays for one element at a time.
-    free, out = free_at.tolist(), ends.tolist()
-    columns = (graph.stage.tolist(), graph.price.tolist(), graph.giver.tolist(), hop_ms.tolist())
-    makespan = longest_path.python(*columns, durations.tolist(), free, out)
-    return float(makespan), np.array(out)
+    lists = [column.tolist() for column in columns]
+    makespan = longest_path.python(*lists)
+    return float(makespan), np.array(lists[-1])

@@ -6,7 +6,7 @@ from os import PathLike
 from sapp_ppb.costs.layer import Layer, LayerKind, backward_times
 from sapp_ppb.costs.model import Model
 from sapp_ppb.costs.recompute import Recompute
-from sapp_ppb.writers.json_file import write_text_atomic
+from sapp_ppb.files import write_text_atomic
 
 
 def write_model(model: Model, path: str | PathLike[str], force: bool = False) -> None:
@@ -65,7 +65,10 @@ def _entry(layer: Layer) -> dict[str, object]:
     if layer.parameter_mb:
         entry["memory_parameter"] = _number(layer.parameter_mb)
     entry |= {r.memory_key: _number(mb) for r in Recompute if (mb := layer.activation_mb[r]) is not None}
-    return entry | {r.time_key: _number(ms) for r, ms in _times_to_say(layer).items()}
+    entry |= {r.time_key: _number(ms) for r, ms in _times_to_say(layer).items()}
+    if layer.weight_grad_ms is not None:
+        entry["weight_grad_time"] = _number(layer.weight_grad_ms)
+    return entry
 
 
 def _times_to_say(layer: Layer) -> dict[Recompute, float]:

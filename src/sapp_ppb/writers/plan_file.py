@@ -4,10 +4,14 @@ import json
 from collections.abc import Mapping
 from os import PathLike
 
+import numpy as np
+
 from sapp_ppb.costs import Recompute
+from sapp_ppb.costs.per_stage import PerStage
+from sapp_ppb.files import write_text_atomic
 from sapp_ppb.plan import PLAN_FORMAT, PLAN_VERSION, Bubble, Outcome, Plan, Shortage
-from sapp_ppb.problem import PerStage, Problem
-from sapp_ppb.writers.json_file import write_text_atomic
+from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import OrderFile, P2PMode
 
 
 def write_plan(outcome: Outcome, path: str | PathLike[str], force: bool = False) -> None:
@@ -62,6 +66,14 @@ def problem_object(problem: Problem) -> dict[str, object]:
         "target": problem.target,
         "recompute": None if problem.recompute is None else [r.label for r in problem.recompute],
         "memory_margin": _margin(problem.memory_margin),
+        "max_recompute_types": problem.max_recompute_types,
+        "recompute_working_set": problem.recompute_working_set or None,
+        "fix": _fix(problem),
+        "sequence_chunks": problem.sequence_chunks if problem.sequence_chunks > 1 else None,
+        "p2p_mode": None if problem.p2p_mode is P2PMode.ASYNC else problem.p2p_mode.value,
+        "overlap_factor": problem.overlap_factor or None,
+        "flavour": None if problem.flavour is None else problem.flavour.value,
+        "order": None if problem.order_file is None else _order(problem.order_file),
     }
     return {
         "stages": problem.stages,
@@ -84,9 +96,30 @@ def _per_stage(value: PerStage | None) -> object:
     return int(value) if value is not None and float(value).is_integer() else value
 
 
+def _order(order: OrderFile) -> dict[str, object]:
+    """Where the order is; the hash tells when the file has changed since."""
+    return {"path": order.path, "sha256": order.sha256}
+
+
 def _margin(margin: float | str) -> object:
     """MB or a share as text; None, which is not written, for none."""
     return margin if isinstance(margin, str) else _per_stage(margin) or None
+
+
+def _fix(problem: Problem) -> object:
+    """Lay out what is fixed as the counts are; None, which is not written, for nothing."""
+    if problem.fix is None:
+        return None
+    cells = np.array(problem.cell_at)
+    if problem.fix.layers is not None:
+        return {"layers": np.array(problem.fix.layers)[cells].tolist()}
+    kept = zip(problem.model.bodies, problem.fix.recomputed, strict=True)
+    return {
+        "recompute": {
+            layer.name: {r.label: counts[r][cells].tolist() for r in Recompute if counts[r].any()}
+            for layer, counts in kept
+        }
+    }
 
 
 def _counts(plan: Plan) -> dict[str, object]:

@@ -1,0 +1,46 @@
+"""A quantity that is given once for all stages, or once for each."""
+
+from collections.abc import Sequence
+
+from sapp_ppb.costs.checks import LARGEST_NUMBER
+
+PerStage = float | tuple[float, ...]
+
+
+def listed(value: PerStage | Sequence[float] | None) -> PerStage | None:
+    """Turn a list into a tuple, and a list of one number into that number."""
+    if not isinstance(value, Sequence):
+        return value
+    return value[0] if len(value) == 1 else tuple(value)
+
+
+def plain(value: PerStage | None) -> PerStage | None:
+    """Turn a list of equal numbers into that number, so that equal problems compare equal."""
+    return value[0] if isinstance(value, tuple) and len(set(value)) == 1 else value
+
+
+def spread(value: PerStage, stages: int) -> tuple[float, ...]:
+    """One number for each stage; shape (S,)."""
+    return value if isinstance(value, tuple) else (float(value),) * stages
+
+
+def per_stage_faults(option: str, value: PerStage | None, lengths: tuple[int, ...], unit: str) -> list[str]:
+    """
+    Faults of what an option gives: each number, and how many of them.
+
+    Examples
+    --------
+    >>> per_stage_faults("p2p", (1.0, -2.0), (1, 2), "ms")
+    ['p2p must be a number of at least 0 ms (got -2.0)']
+    """
+    if value is None:
+        return []
+    faults = []
+    if isinstance(value, tuple) and lengths and len(value) not in lengths:
+        allowed = " or ".join(str(length) for length in sorted(set(lengths)))
+        faults.append(f"{option} must be one number or {allowed} of them (got {len(value)})")
+    for number in value if isinstance(value, tuple) else (value,):
+        usable = isinstance(number, int | float) and not isinstance(number, bool)
+        if not usable or not 0 <= number <= LARGEST_NUMBER:
+            faults.append(f"{option} must be a number of at least 0 {unit} (got {number!r})")
+    return faults
