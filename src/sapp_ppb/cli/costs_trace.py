@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sapp_ppb.cli.folder import free_path
 from sapp_ppb.cli.guard import FITS, say
 from sapp_ppb.cli.measured import deliver
 from sapp_ppb.cli.options import Force, MicroBatchesIfGiven, ModelJson, ModelOutput, layer_count
+from sapp_ppb.cli.output_files import free_file
 from sapp_ppb.cli.progress import ShareLine
 from sapp_ppb.errors import InputError
 
@@ -72,7 +72,7 @@ def trace(
     from sapp_ppb.readers.trace_file import read_trace, trace_files
 
     if output is not None:
-        free_path(Path(output), force=force)
+        free_file("--output", output, force=force)
     wanted = _wanted(body, head or [], tail or [])
     cells = _cells(wanted, split, plan)
     contents = []
