@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sapp_ppb.report import canvas
 from sapp_ppb.report.blocks import Blocks, Floats, timeline_blocks
 from sapp_ppb.report.colours import IDLE, PAPER, shade, text_colour
-from sapp_ppb.report.words import problem_text, step_text, time_text
+from sapp_ppb.report.words import over_text, problem_text, step_text, time_text
 from sapp_ppb.report.work import Work, work_shares, work_spans
 from sapp_ppb.simulator import Timeline
 
@@ -95,7 +95,8 @@ def _several(timelines: Mapping[str, Timeline]) -> Figure:
     notes = []
     for axes, (name, timeline) in zip(every, timelines.items(), strict=True):
         notes.append(_draw_rows(axes, timeline, until_ms))
-        canvas.write_heading(axes, name, f"{step_text(timeline)}{notes[-1]}")
+        over = f", {over_text(timeline)}" if timeline.stages_over else ""
+        canvas.write_heading(axes, f"{name}{over}", f"{step_text(timeline)}{notes[-1]}")
         axes.axvline(timeline.makespan_ms, color="#000000", linewidth=0.8)
         if axes is not every[-1]:
             axes.set_xlabel("")
