@@ -135,10 +135,8 @@ def _from_log(path: Path, *, fragments: bool) -> float:
     for kind in wanted:
         if kind in found:
             return found[kind]
-    fault = (
-        "says no 'Used peak memory usage (without fragments): ...M'; is it the log of a dry run to its end?"
-    )
-    raise InputError(str(path), [fault])
+    wanted_line = "Used peak memory usage (without fragments): ...M"
+    raise InputError(str(path), [f"says no {wanted_line!r}; is it the log of a dry run, to its end?"])
 
 
 def _from_csv(path: Path) -> float:
