@@ -179,6 +179,17 @@ class TestOlderToolsOwn:
         activation = list(estimate.activation_mb["BODY"].values())
         assert activation == sorted(activation, reverse=True)  # more recompute holds less
 
+    def test_sixteen_stages_of_a_published_dry_run(self):
+        # Published dry runs, 16 peaks of 20,463 to 146,986 MB for 8 unknowns.  The residual tells how many
+        # micro-batches are live: S - s, as for M of S or more, and not the 8 of the timelines in that readme.
+        estimate = fit_memory(read_init(DATA / "init_readme.yaml").runs)
+        assert np.abs(estimate.fit.residuals).max() == pytest.approx(1279.1, abs=0.1)
+        assert estimate.fit.half_width is not None
+        assert estimate.activation_mb["BODY"][Recompute.NONE] == pytest.approx(1002.9, abs=0.1)
+        assert estimate.fit.half_width.max() < 2000
+        other = fit_memory(read_init(DATA / "init_readme.yaml", 8).runs)
+        assert np.abs(other.fit.residuals).max() > 8000
+
     def test_two_rounds_with_the_head_of_the_first(self):
         # Six peaks and six unknowns, exactly: stage 0 of round 1 holds 20 layers, one of them FULL,
         # and four micro-batches are live:
