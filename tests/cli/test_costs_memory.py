@@ -139,7 +139,7 @@ class TestRefusals:
 
     def test_rounds_need_as_many_folders(self, run, tmp_path):
         message = self.refused(run("costs", "dryrun", tmp_path, "--runs", SAPP / "mem_pp4.yaml"))
-        assert "has 2 rounds; give as many folders, in their order (got 1)" in message
+        assert "there are 2 rounds; give as many folders or files, in their order (got 1)" in message
 
     def test_a_stage_that_did_not_run(self, run, tmp_path):
         path = tmp_path / "peaks.yaml"
@@ -170,3 +170,38 @@ class TestRefusals:
     def test_a_constant_that_is_none(self, run):
         message = self.refused(run("costs", "init", SAPP / "mem.yaml", "-mc", "-5"))
         assert "--constant-memory: must be a number of at least 0 (got -5.0)" in message
+
+    def test_runs_of_two_sorts(self, run, tmp_path):
+        words = ("costs", "dryrun", tmp_path, "--runs", SAPP / "mem.yaml", "--runs", tmp_path / "plan.json")
+        assert "is one init YAML, which holds every round, or a plan file for each run" in self.refused(
+            run(*words)
+        )
+
+
+def test_times_and_memory_come_back_from_traces_of_simulated_plans(model_file, run, tmp_path):
+    # Three plans with other limits, so that layers and recompute differ from run to run.
+    traces, plans = [], []
+    for limit in ("900", "800", "700"):
+        folder = tmp_path / limit
+        words = ("-s", "5", "-mb", "8", "-t", "0.2", "-mem", limit, "-o", folder)
+        assert run("plan", model_file(), *words).exit_code == 0
+        plans += ["--runs", folder / "plan.json"]
+        traces.append(tmp_path / f"{limit}.json")
+        result = run("simulate", model_file(), folder / "plan.json", "--emit-trace", traces[-1])
+        assert result.exit_code == 0
+    names = ("--body", "Dec", "--head", "Emb", "--tail", "Out")
+    ran = [word.replace("--runs", "--plan") if isinstance(word, str) else word for word in plans]
+    result = run("costs", "trace", *traces, *names, *ran, "-o", tmp_path / "times.json")
+    assert result.exit_code == 0, result.stderr
+    result = run("costs", "dryrun", *traces, *plans, "--times", tmp_path / "times.json", "--json")
+    assert result.exit_code == 0, result.stderr
+    path = tmp_path / "back.json"
+    path.write_bytes(result.stdout_bytes)
+    back, model = read_model(path), read_model(model_file())
+    for found, had in zip(back.layers, model.layers, strict=True):
+        assert (found.name, found.kind, found.count) == (had.name, had.kind, had.count)
+        assert found.forward_ms == pytest.approx(had.forward_ms, rel=1e-6)
+        assert found.parameter_mb == pytest.approx(had.parameter_mb, rel=1e-6)
+        for recompute in found.considered:
+            assert found.backward_ms[recompute] == pytest.approx(had.backward_ms[recompute], rel=1e-6)
+            assert found.activation(recompute) == pytest.approx(had.activation(recompute), rel=1e-6)
