@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from sapp_ppb.cli.main import app
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers import read_model
@@ -64,6 +66,16 @@ def test_the_guide_is_printed_where_no_file_is_named(run):
     assert result.stderr.startswith("2 rounds of 4 stages tell constant, parameters, activation none, ")
 
 
+def test_the_guide_asks_on_a_terminal_what_was_not_given(run, monkeypatch):
+    monkeypatch.setattr("sapp_ppb.cli.dryrun_guide._somebody_is_there", lambda: True)
+    result = CliRunner().invoke(app, ["dryrun-guide"], input="8\n61\nselective,full\n")
+    assert result.exit_code == 0
+    # The runner shows what is typed before what is printed.
+    words = ("dryrun-guide", "-s", "8", "-l", "61", "--recompute", "selective,full")
+    assert result.stdout.endswith(run(*words).stdout)
+    assert "pipeline stages: " in result.stderr
+
+
 def test_an_init_yaml_with_times_is_a_model(run, tmp_path):
     path, model = tmp_path / "init.yaml", tmp_path / "model.json"
     times = "\ntime_config: {head: 30, body: 90, tail: 45}\n"
@@ -85,6 +97,7 @@ def test_without_times_the_page_is_printed_and_that_is_said(run):
         "    1     10      32,341.0     32,558.3        -217.3",
         "rebuilt within  224.8 MB in each of 8 peaks",
         "spare peaks     1",
+        "condition       47, which is how many times an error of the peaks can grow",
     ):
         assert word in result.stdout
     assert "constant would come out negative and is taken for 0" in result.stderr
