@@ -50,6 +50,10 @@ def reference(plan: Plan) -> Reference:
             schedule.rows[stage],
             constant[stage] + sum(costs[cell]["parameter"] for cell in cells_of(schedule, stage)),
             [cell["activation"] / problem.sequence_chunks for cell in costs],
+            [
+                cell["again"] / problem.sequence_chunks if problem.recompute_working_set else 0.0
+                for cell in costs
+            ],
         )
         for stage in range(schedule.stages)
     )
@@ -58,7 +62,7 @@ def reference(plan: Plan) -> Reference:
 
 def cell_costs(plan: Plan, cell: int) -> dict[str, float]:
     """Forward, backward, weight gradients, activation and parameters of a cell, layer by layer."""
-    costs = dict.fromkeys(("forward", "backward", "weight", "activation", "parameter"), 0.0)
+    costs = dict.fromkeys(("forward", "backward", "weight", "activation", "parameter", "again"), 0.0)
 
     def add(layer, recompute, count):
         costs["forward"] += count * layer.forward_ms
@@ -68,6 +72,9 @@ def cell_costs(plan: Plan, cell: int) -> dict[str, float]:
         )
         costs["activation"] += count * (layer.activation_mb[recompute] or 0.0)
         costs["parameter"] += count * layer.parameter_mb
+        if count and layer.kind is LayerKind.BODY:
+            whole, kept = (layer.activation_mb[r] or 0.0 for r in (Recompute.NONE, recompute))
+            costs["again"] = max(costs["again"], whole - kept)
 
     bodies = [layer for layer in plan.problem.model.layers if layer.kind is LayerKind.BODY]
     for layer, counts in zip(bodies, plan.counts.tolist(), strict=True):
@@ -213,14 +220,21 @@ def _arrival(
     return None
 
 
-def held_mb(row: Sequence[Op], always_mb: float, activation_mb: Sequence[float]) -> tuple[float, ...]:
-    """MB held during each op of a row: F takes at its start, B or W gives back at its end."""
+def held_mb(
+    row: Sequence[Op], always_mb: float, activation_mb: Sequence[float], again_mb: Sequence[float]
+) -> tuple[float, ...]:
+    """
+    MB held during each op of a row: F takes at its start, B or W gives back at its end.
+
+    A backward holds besides what one of its recomputed layers had let go.
+    """
     live = [0] * len(activation_mb)
     held = []
     for op in row:
         if op.kind is OpKind.F:
             live[op.cell] += 1
-        held.append(always_mb + sum(count * mb for count, mb in zip(live, activation_mb, strict=True)))
+        besides = 0.0 if op.kind is OpKind.F else again_mb[op.cell]
+        held.append(always_mb + besides + sum(n * mb for n, mb in zip(live, activation_mb, strict=True)))
         if op.kind in (OpKind.B, OpKind.W):
             live[op.cell] -= 1
     return tuple(held)

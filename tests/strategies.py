@@ -107,6 +107,7 @@ def random_problem(
     least, cells = rng.choice([0, 1, 1]), stages * chunks
     model = random_model(rng, max(1, least * cells) + rng.randint(0, 2 * cells))
     name, group = random_schedule(rng, stages, chunks, micro_batches)
+    every_none = all(Recompute.NONE in layer.considered for layer in model.bodies)
     sends: list[PerStage] = [0.0, rng.uniform(0, 10), _list(rng, stages, 0, 10)]
     return Problem(
         model=model,
@@ -119,6 +120,7 @@ def random_problem(
         constant_memory_mb=rng.choice([None, rng.uniform(0, 100), _list(rng, stages, 0, 100)]),
         p2p_ms=rng.choice(sends),
         min_layers_per_cell=least,
+        recompute_working_set=every_none and rng.random() < 0.5,
     )
 
 

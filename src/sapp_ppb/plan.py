@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sapp_ppb.costs import Layer, Recompute
 from sapp_ppb.costs.checks import LARGEST_COUNT, shown
 from sapp_ppb.errors import InputError
+from sapp_ppb.fix import Fix
 from sapp_ppb.problem import Problem
 
 # What a plan file says of itself, for those who read it and those who write it.
@@ -81,6 +82,31 @@ class Plan:
     def __hash__(self) -> int:
         return hash((self.problem.stages, self.problem.interleave, self.counts.tobytes()))
 
+    @property
+    def keeps_fix(self) -> bool:
+        """Whether the plan keeps what its problem fixes, and mixes no more types than it allows."""
+        most = self.problem.max_recompute_types
+        if most is not None and self.mixed_types > most:
+            return False
+        return self.problem.fix is None or self.problem.fix.allows(self.counts)
+
+    @property
+    def mixed_types(self) -> int:
+        """Number of recompute types in use besides NONE."""
+        return sum(bool(self.counts[:, r].any()) for r in Recompute if r is not Recompute.NONE)
+
+    @property
+    def split(self) -> Fix:
+        """The layers of every cell, to choose recompute for."""
+        return Fix(layers=tuple(self.layers_per_cell.tolist()))
+
+    @property
+    def recompute(self) -> Fix:
+        """The recomputed layers of every cell, to spread the others around."""
+        kept = self.counts.copy()
+        kept[:, Recompute.NONE] = 0
+        return Fix(recompute=tuple(tuple(map(tuple, types)) for types in kept.tolist()))
+
     def _faults(self) -> list[str]:
         if np.any(self.counts < 0):
             return ["counts must be at least 0"]
@@ -131,12 +157,7 @@ class Plan:
 
     def per_chunk_and_stage(self, per_cell: ArrayLike) -> NDArray[np.int64]:
         """Lay values of the cells out as [chunk][stage]; shape (V, S)."""
-        values, problem = np.asarray(per_cell), self.problem
-        cells = [
-            [problem.order.placement.cell_of(stage, chunk, problem.stages) for stage in range(problem.stages)]
-            for chunk in range(problem.interleave)
-        ]
-        return np.asarray(values[np.array(cells)])
+        return np.asarray(np.asarray(per_cell)[np.array(self.problem.cell_at)])
 
     @property
     def offset(self) -> NDArray[np.int64]:
@@ -148,6 +169,23 @@ class Plan:
     def recomputed_layers(self) -> int:
         """Layers under any type but NONE."""
         return int(self.counts[:, 1:].sum())
+
+
+def refuse_other_cells(problem: Problem, plan: Plan) -> None:
+    """
+    Refuse a plan whose cells are not those of a problem, or are elsewhere.
+
+    Raises
+    ------
+    InputError
+        Naming the stages and chunks of both.
+    """
+    theirs = plan.problem
+    if theirs.cell_at == problem.cell_at:
+        return
+    sizes = [f"{each.stages} stages x {each.interleave} chunks" for each in (theirs, problem)]
+    sizes = sizes if len(set(sizes)) == 2 else [each.schedule_name.value for each in (theirs, problem)]
+    raise InputError("plan", [f"the plan is for {sizes[0]}, the problem has {sizes[1]}"])
 
 
 def plan_from_matrices(
@@ -166,6 +204,25 @@ def plan_from_matrices(
     InputError
         When a name is unknown, a matrix has another shape, or the counts are no plan.
     """
+    return Plan(problem=problem, counts=counts_from_matrices(problem, matrices))
+
+
+def counts_from_matrices(
+    problem: Problem, matrices: Mapping[str, Mapping[str, Sequence[Sequence[int]]]]
+) -> Counts:
+    """
+    Read counts along the chain from V x S matrices indexed [chunk][stage], by layer name and type name.
+
+    Returns
+    -------
+    ndarray
+        Shape (BODY layers, 5, cells); they need not add up to the model's layers.
+
+    Raises
+    ------
+    InputError
+        When a name is unknown or a matrix has another shape.
+    """
     names = [layer.name for layer in problem.model.bodies]
     counts = np.zeros((len(names), len(Recompute), problem.cells), dtype=np.int64)
     faults = [
@@ -173,7 +230,6 @@ def plan_from_matrices(
         for name in matrices
         if name not in names
     ]
-    placement = problem.order.placement
     for name in [name for name in names if name in matrices]:
         for label, matrix in matrices[name].items():
             recompute = Recompute.from_label(label)
@@ -189,13 +245,10 @@ def plan_from_matrices(
                     f"(got {shown(wrong[0])})"
                 )
                 continue
-            for chunk, row in enumerate(matrix):
-                for stage, count in enumerate(row):
-                    cell = placement.cell_of(stage, chunk, problem.stages)
-                    counts[names.index(name), recompute, cell] = count
+            counts[names.index(name), recompute, np.array(problem.cell_at)] = matrix
     if faults:
         raise InputError("plan", _cut(faults))
-    return Plan(problem=problem, counts=counts)
+    return counts
 
 
 class Status(StrEnum):

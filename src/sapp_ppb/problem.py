@@ -11,6 +11,7 @@ from sapp_ppb.costs.checks import LARGEST_NUMBER, shown
 from sapp_ppb.costs.even import even_cells, most_live
 from sapp_ppb.costs.per_stage import PerStage, listed, per_stage_faults, plain, spread
 from sapp_ppb.errors import InputError
+from sapp_ppb.fix import Fix
 from sapp_ppb.schedules import (
     Flavour,
     MicroBatchGroup,
@@ -63,6 +64,13 @@ class Problem:
     memory_margin
         What is kept free of every limit, for fragmentation: MB, or a share of the
         limit as text such as ``"5%"``.
+    max_recompute_types
+        How many types besides NONE a plan may mix, or None for any number.
+    recompute_working_set
+        Count what a recomputed layer holds again during its own backward, of the layers
+        of a cell the one with the most.
+    fix
+        What of the plan is given: its split or its recompute, or None for neither.
     sequence_chunks
         k pieces into which ``seq1f1b`` cuts every micro-batch along the sequence.
     p2p_mode
@@ -105,6 +113,9 @@ class Problem:
     target: str | None = None
     recompute: tuple[Recompute, ...] | None = None
     memory_margin: float | str = 0.0
+    max_recompute_types: int | None = None
+    recompute_working_set: bool = False
+    fix: Fix | None = None
     sequence_chunks: int = 1
     p2p_mode: P2PMode = P2PMode.ASYNC
     overlap_factor: float = 0.0
@@ -128,7 +139,13 @@ class Problem:
         if not faults:
             object.__setattr__(self, "recompute", _types(self.recompute))
             object.__setattr__(self, "memory_margin", _plain_margin(self.memory_margin))
-            faults = [*self._chain_faults(), *self._margin_faults(), *self._type_faults()]
+            faults = [
+                *self._chain_faults(),
+                *self._margin_faults(),
+                *self._type_faults(),
+                *self._working_set_faults(),
+                *self._fix_faults(),
+            ]
         if faults:
             raise InputError("problem", faults)
         object.__setattr__(self, "schedule", self.schedule_name)
@@ -152,6 +169,9 @@ class Problem:
             )
             if isinstance(value, bool) or not isinstance(value, int) or value < least
         ]
+        most = self.max_recompute_types
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
+            faults.append(f"max-recompute-types must be a whole number of at least 0 (got {most!r})")
         if faults:
             return faults
         too_many = ops_fault(self.stages, self.interleave, self.micro_batches * self.sequence_chunks)
@@ -229,6 +249,42 @@ class Problem:
             if not self.considered(layer)
         ]
 
+    def _working_set_faults(self) -> list[str]:
+        if not self.recompute_working_set:
+            return []
+        return [
+            f"recompute-working-set needs the activation memory of {shown(layer.name)} under none, which is "
+            "what it holds again; give it in the model file"
+            for layer in self.model.bodies
+            if Recompute.NONE not in layer.considered
+        ]
+
+    def _fix_faults(self) -> list[str]:
+        """Faults of what is fixed; only called once the sizes are known to be right."""
+        if self.fix is None or (faults := self.fix.faults(self.model, self.cells)):
+            return [] if self.fix is None else faults
+        if self.fix.layers is not None:
+            return [
+                f"fix leaves cell {cell} {number} of at least {self.least_layers(cell)} layers; "
+                "allow fewer with --min-layers"
+                for cell, number in enumerate(self.fix.layers)
+                if number < self.least_layers(cell)
+            ]
+        most = self.max_recompute_types
+        if most is not None and len(self.fix.types) > most:
+            return [f"fix mixes {_labels(self.fix.types)}, more than the {most} of max-recompute-types"]
+        return [
+            f"fix recomputes {shown(layer.name)} as {r.label}, which recompute or the model does not allow"
+            for layer, kept in zip(self.model.bodies, self.fix.recomputed, strict=True)
+            for r in Recompute
+            if kept[r].any() and r not in self.considered(layer)
+        ] + [
+            f"fix recomputes {kept.sum()} layers of {shown(layer.name)} and none of the other "
+            f"{layer.count - kept.sum()}, which recompute or the model does not allow"
+            for layer, kept in zip(self.model.bodies, self.fix.recomputed, strict=True)
+            if kept.sum() < layer.count and Recompute.NONE not in self.considered(layer)
+        ]
+
     def _chain_faults(self) -> list[str]:
         needed = sum(self.least_layers(cell) for cell in range(self.cells))
         if self.model.body_count >= needed:
@@ -275,6 +331,15 @@ class Problem:
             weight_ms=tuple(cell.weight_ms for cell in cells),
             hop_ms=self.hop_ms,
             most_live=tuple(most_live(cell, limit - constant, self.stages) for cell, limit, constant in held),
+        )
+
+    @cached_property
+    def cell_at(self) -> tuple[tuple[int, ...], ...]:
+        """Cells laid out as [chunk][stage]; shape (V, S)."""
+        place = self.order.placement.cell_of
+        return tuple(
+            tuple(place(stage, chunk, self.stages) for stage in range(self.stages))
+            for chunk in range(self.interleave)
         )
 
     @property

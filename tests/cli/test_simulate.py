@@ -102,3 +102,53 @@ def test_a_file_without_a_plan_is_refused(model_file, run, tmp_path):
     result = run("simulate", model_file(), tmp_path / "plan.json")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "holds no plan to time" in result.stderr
+
+
+class TestManualFiles:
+    CONTENT = "mine: {offset: 0, recompute: true}\nyours: {offset: [1, -1], interleave_num: 1}"
+    SIZES = ("-s", "2", "-mb", "4")
+
+    @pytest.fixture
+    def manual_file(self, tmp_path):
+        path = tmp_path / "manual.yml"
+        path.write_text(self.CONTENT, encoding="utf-8")
+        return path
+
+    def test_one_entry_is_timed(self, model_file, manual_file, run):
+        words = ("simulate", model_file(), manual_file, *self.SIZES, "--entry", "mine")
+        document = json.loads(run(*words, "--json").stdout)
+        # 55 + 4 x (58 + 166) + 160 ms, derived in test_compare.py
+        assert document["outcome"]["makespan_ms"] == 1111
+        assert document["counts"] == {"Dec": {"full": [[5, 5]]}}
+        result = run(*words, "-mem", "600")
+        assert result.exit_code == 1
+        assert "exceeds the memory limit" in result.stdout
+        assert "recompute: [[5, 5]]" in result.stdout
+
+    def test_its_json_is_a_plan_file(self, model_file, manual_file, run, tmp_path):
+        words = ("simulate", model_file(), manual_file, *self.SIZES, "--entry", "yours", "--json")
+        path = tmp_path / "plan.json"
+        path.write_bytes(run(*words).stdout_bytes)
+        again = run("simulate", model_file(), path, "--json")
+        assert (again.exit_code, again.stderr) == (0, "")
+        assert again.stdout_bytes == path.read_bytes()
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            ((), "does not say how many; give --stages and --micro-batches"),
+            (("-s", "2"), "does not say how many; give --micro-batches"),
+            (SIZES, "holds 2 plans; give --entry, one of mine, yours"),
+            ((*SIZES, "--entry", "ours"), "--entry: 'ours' is not in "),
+            (("-s", "3", "-mb", "4", "--entry", "mine"), "mine.offset (line 1) must add up to 10 mod 3 = 1"),
+        ],
+    )
+    def test_refusals(self, words, said, model_file, manual_file, run):
+        result = run("simulate", model_file(), manual_file, *words)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert said in result.stderr
+
+    def test_a_plan_file_takes_no_other_problem(self, model_file, plan_file, run):
+        result = run("simulate", model_file(), plan_file(), "-mb", "8", "--entry", "a")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "which says its problem itself; leave out --micro-batches, --entry" in result.stderr

@@ -45,7 +45,7 @@ def test_the_bar_is_as_long_as_the_terminal_allows(spare, bar, model_file, run, 
     from sapp_ppb.simulator import simulate
 
     def rows(columns):
-        monkeypatch.setattr("sapp_ppb.cli.tables._columns", lambda: columns)
+        monkeypatch.setattr("sapp_ppb.cli.tables.terminal_columns", lambda: columns)
         return outcome_text(outcome, timeline).splitlines()[3:5]
 
     run("plan", model_file(), *WORDS, "-o", tmp_path)

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.costs.per_stage import PerStage
+from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import OpKind
-from sapp_ppb.simulator.price import LayerTables, layer_tables, splits_backward
+from sapp_ppb.simulator.price import LayerTables, layer_tables, price_lists, price_rule
 from sapp_ppb.simulator.timeline import batched_makespans
 from tests.reference import reference
-from tests.strategies import random_plan, random_schedule
+from tests.strategies import random_mode, random_plan, random_schedule
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -108,16 +109,15 @@ def all_plans(problem: Problem, *, may_mix: bool = True) -> AllPlans:
     costs = np.concatenate(blocks, axis=1)
     sizes = [block.shape[1] for block in blocks]
     fixed = layer_tables(problem).fixed
-    forward, backward = costs[0] + fixed.forward_ms, costs[1] + fixed.backward_ms
-    prices = {OpKind.F: forward, OpKind.B: backward, OpKind.I: backward - forward, OpKind.W: forward}
+    times = np.stack([costs[part] + fixed.times_ms[part] for part in range(3)], axis=1)
     return AllPlans(
         problem=problem,
         may_mix=may_mix,
         splits=np.array(splits),
         split_of=np.repeat(np.arange(len(splits)), sizes),
         choice_of=np.concatenate([np.arange(size) for size in sizes]),
-        makespan_ms=batched_makespans(problem, np.concatenate([prices[kind] for kind in OpKind], axis=1)),
-        peak_mb=_peaks(problem, costs[2] + fixed.activation_mb, costs[3] + fixed.parameter_mb),
+        makespan_ms=batched_makespans(problem, price_lists(price_rule(problem), times)),
+        peak_mb=_peaks(problem, costs[3] + fixed.activation_mb, costs[4] + fixed.parameter_mb),
     )
 
 
@@ -162,6 +162,7 @@ class _Run:
     """A run of layers in a cell, and every choice of types for it (first axis)."""
 
     forward_ms: float
+    weight_ms: float
     parameter_mb: float
     backward_ms: Floats
     activation_mb: Floats
@@ -207,6 +208,7 @@ def _priced(tables: LayerTables, counts: Ints) -> _Run:
     size = counts.sum(axis=2)[:1].sum(axis=0)
     return _Run(
         forward_ms=float(tables.forward_ms @ size),
+        weight_ms=float(tables.weight_ms @ size),
         parameter_mb=float(tables.parameter_mb @ size),
         backward_ms=np.einsum("lr,plr->p", tables.backward_ms, counts),
         activation_mb=np.einsum("lr,plr->p", tables.activation_mb, counts),
@@ -215,14 +217,15 @@ def _priced(tables: LayerTables, counts: Ints) -> _Run:
 
 
 def _costs(cells: list[_Run]) -> Floats:
-    """Forward, backward, activation and parameters of all plans of a split; shape (4, plans, cells)."""
+    """F, B, W, activation and parameters of all plans of a split; shape (5, plans, cells)."""
     chosen = np.indices([len(run.backward_ms) for run in cells]).reshape(len(cells), -1)
-    costs = np.empty((4, chosen.shape[1], len(cells)))
+    costs = np.empty((5, chosen.shape[1], len(cells)))
     for cell, (run, at) in enumerate(zip(cells, chosen, strict=True)):
         costs[0, :, cell] = run.forward_ms
         costs[1, :, cell] = run.backward_ms[at]
-        costs[2, :, cell] = run.activation_mb[at]
-        costs[3, :, cell] = run.parameter_mb
+        costs[2, :, cell] = run.weight_ms
+        costs[3, :, cell] = run.activation_mb[at]
+        costs[4, :, cell] = run.parameter_mb
     return costs
 
 
@@ -236,7 +239,7 @@ def _peaks(problem: Problem, activation_mb: Floats, parameter_mb: Floats) -> Flo
 
 
 def _live(problem: Problem) -> list[Floats]:
-    """Live micro-batches of every cell during each op of each stage; shape (ops, cells) a stage."""
+    """Live micro-batches of every cell, in pieces, during each op of a stage; shape (ops, cells) a stage."""
     stages = []
     for row in problem.order.rows:
         live, rows = np.zeros(problem.cells), set()
@@ -244,7 +247,7 @@ def _live(problem: Problem) -> list[Floats]:
             live[op.cell] += op.kind is OpKind.F
             rows.add(tuple(live.tolist()))
             live[op.cell] -= op.kind in (OpKind.B, OpKind.W)
-        stages.append(np.array(sorted(rows)))
+        stages.append(np.array(sorted(rows)) / problem.sequence_chunks)
     return stages
 
 
@@ -288,8 +291,11 @@ def _drawn(rng: Random, target: str | None) -> Problem | None:
         min_layers_per_cell=least,
         target=target,
     )
-    if splits_backward(problem) and any(min(b.backward_ms) < b.forward_ms for b in problem.model.layers):
-        return None
+    if rng.random() < 0.5:
+        try:
+            problem = random_mode(rng, problem)
+        except InputError:  # a layer with a backward too short to be split
+            return None
     return problem
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sapp_ppb.costs import LayerKind, Model, layer_from_times
 from sapp_ppb.planner.patterns import StagePatterns, list_patterns
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.price import price
+from sapp_ppb.simulator.price import price, price_lists, price_rule
 from sapp_ppb.simulator.timeline import batched_makespans
 from tests.planner.brute_force import MOST_PLANS, AllPlans, all_plans, small_problem
 
@@ -54,12 +54,11 @@ class Case:
         """Words that lead back to the case."""
         return f"seed {self.seed}, cutoff {cutoff_ms!r}, optimum {self.optimum_ms!r}"
 
-    def centre(self, cutoff_ms: float) -> tuple[Floats, Floats]:
-        """Cell times of a plan about as slow as the cutoff."""
+    def centre(self, cutoff_ms: float) -> Floats:
+        """Cell times of a plan about as slow as the cutoff; shape (3, cells)."""
         fitting = np.flatnonzero(self.plans.fits)
         near = fitting[np.argmin(np.abs(self.plans.makespan_ms[fitting] - cutoff_ms))]
-        costs = price(self.plans.plan(int(near)))
-        return costs.forward_ms, costs.backward_ms
+        return price(self.plans.plan(int(near))).times_ms
 
 
 def case_of(seed: int, most_plans: int = _MOST_PLANS) -> Case | None:
@@ -123,13 +122,12 @@ class Combinations:
         patterns = np.indices(sizes).reshape(len(sizes), -1).T
         cells, entries = self.problem.cells, self.problem.model.bodies
         layers = np.zeros((len(patterns), cells, len(entries)), dtype=np.int64)
-        forward, backward = np.zeros((2, len(patterns), cells))
+        times = np.zeros((len(patterns), 3, cells))
         for stage, each in enumerate(self.of_stage):
             layers[:, each.cells] = each.layers[patterns[:, stage]]
-            forward[:, each.cells] = each.forward_ms[patterns[:, stage]]
-            backward[:, each.cells] = each.backward_ms[patterns[:, stage]]
+            times[:, :, each.cells] = each.times_ms[patterns[:, stage]]
         complete = (layers.sum(axis=1) == [layer.count for layer in entries]).all(axis=1)
-        prices = np.concatenate([forward, backward, backward - forward, forward], axis=1)
+        prices = price_lists(price_rule(self.problem), times)
         object.__setattr__(self, "patterns", patterns)
         object.__setattr__(self, "layers", layers)
         object.__setattr__(self, "is_plan", complete & in_order(layers))

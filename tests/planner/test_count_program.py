@@ -60,7 +60,7 @@ def separated(program: CountProgram, separator: Separator, region: Bounds, round
     for _ in range(rounds):
         if math.isinf(point.bound_ms):
             break
-        cuts = separator.paths(point.forward_ms, point.backward_ms, 2, point.bound_ms * (1 + 1e-9))
+        cuts = separator.paths(point.times_ms, 2, point.bound_ms * (1 + 1e-9))
         if not cuts:
             break
         for cut in cuts:
@@ -127,8 +127,8 @@ def test_no_plan_within_the_cutoff_is_lost_by_tightening_and_splitting():
 
 
 def bound_of(problem: Problem, cutoff_ms: float) -> float:
-    ones = np.ones(problem.cells)
-    *_, last = Tree(CountProgram(problem, cutoff_ms), cutoff_ms, (ones, 2 * ones)).run(10**12, math.inf)
+    centre = np.outer([1.0, 2.0, 1.0], np.ones(problem.cells))
+    *_, last = Tree(CountProgram(problem, cutoff_ms), cutoff_ms, centre).run(10**12, math.inf)
     return last.bound_ms
 
 

@@ -30,7 +30,7 @@ def separated(program: PatternProgram, separator: Separator, region: Region, rou
     for _ in range(rounds):
         if math.isinf(point.bound_ms):
             break
-        cuts = separator.paths(point.forward_ms, point.backward_ms, 2, point.bound_ms * (1 + 1e-9))
+        cuts = separator.paths(point.times_ms, 2, point.bound_ms * (1 + 1e-9))
         if not cuts:
             break
         for cut in cuts:
@@ -128,8 +128,7 @@ def test_shares_that_fall_short_of_one_by_rounding_do_not_split_equal_values(sho
     stage = StagePatterns(
         cells=np.array([0, 1]),
         layers=layers,
-        forward_ms=forward,
-        backward_ms=backward,
+        times_ms=np.stack([forward, backward, forward], axis=1),
         choices=[],
         options=np.zeros((3, 2), dtype=np.int64),
     )
@@ -171,8 +170,8 @@ def test_a_whole_solution_is_a_plan_and_nothing_else_is_whole():
 
 def solved_by_tree(problem: Problem, cutoff_ms: float) -> float:
     program = PatternProgram(problem, list_patterns(problem, cutoff_ms, may_mix=True), cutoff_ms)
-    ones = np.ones(problem.cells)
-    *_, last = Tree(program, cutoff_ms, (ones, 2 * ones)).run(10**12, math.inf)
+    centre = np.outer([1.0, 2.0, 1.0], np.ones(problem.cells))
+    *_, last = Tree(program, cutoff_ms, centre).run(10**12, math.inf)
     return last.bound_ms
 
 

@@ -13,7 +13,7 @@ import pytest
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Shortage, Status, StoppedBy
-from sapp_ppb.planner import baselines, plan_pipeline, planning
+from sapp_ppb.planner import Progress, baselines, plan_pipeline, run
 from sapp_ppb.planner.search import Search
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
@@ -312,7 +312,7 @@ def test_an_interrupted_run_keeps_its_best_plan(loose):
 
 
 def test_progress_gets_better_and_never_crosses_its_bound(loose):
-    seen: list[planning.Progress] = []
+    seen: list[Progress] = []
     plan_pipeline(loose, time_limit_s=0.2, watch=seen.append)
     best = [progress.best_ms for progress in seen if progress.best_ms is not None]
     assert best == sorted(best, reverse=True)
@@ -322,7 +322,7 @@ def test_progress_gets_better_and_never_crosses_its_bound(loose):
 
 
 def test_a_search_that_finds_nothing_says_that_a_plan_may_exist(loose, monkeypatch):
-    monkeypatch.setattr(planning, "baselines", lambda problem: ())
+    monkeypatch.setattr(run, "baselines", lambda problem: ())
     monkeypatch.setattr(Search, "run", lambda *_, **__: iter(()))
     with pytest.raises(NoPlanFoundError, match="one may exist"):
         plan_pipeline(loose, time_limit_s=0.2)

@@ -34,7 +34,9 @@ def narrowed(seed: int) -> tuple[Problem, Problem]:
         else layer
         for layer in problem.model.layers
     )
-    problem = replace(problem, memory_limit_mb=rng.choice([None, 600.0, 1200.0]))
+    # A working set asks for the memory of NONE, which the poorer model may lack.
+    limit = rng.choice([None, 600.0, 1200.0])
+    problem = replace(problem, memory_limit_mb=limit, recompute_working_set=False)
     poorer = replace(problem, model=replace(problem.model, layers=layers))
     return replace(problem, recompute=allowed), poorer
 

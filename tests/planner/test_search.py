@@ -91,6 +91,8 @@ def test_resume_keeps_a_plan_that_leaves_no_room():
         costs.backward_ms.tolist(),
         costs.activation_mb.tolist(),
         costs.parameter_mb.tolist(),
+        costs.again_mb.tolist(),
+        costs.weight_ms.tolist(),
     ]
 
 

@@ -110,8 +110,8 @@ def test_the_same_problem_is_searched_in_the_same_way():
 def proven(problem: Problem, cutoff_ms: float) -> tuple[float, float]:
     """Bound, and the best plan's makespan."""
     program = PatternProgram(problem, list_patterns(problem, cutoff_ms, may_mix=True), cutoff_ms)
-    ones = np.ones(problem.cells)
-    progress = list(Tree(program, cutoff_ms, (ones, 2 * ones)).run(_ENOUGH, math.inf))
+    centre = np.outer([1.0, 2.0, 1.0], np.ones(problem.cells))
+    progress = list(Tree(program, cutoff_ms, centre).run(_ENOUGH, math.inf))
     plans = [simulate(each.plan).makespan_ms for each in progress if each.plan is not None]
     return progress[-1].bound_ms, min(plans, default=math.inf)
 

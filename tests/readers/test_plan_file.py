@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import FileNote, InputError
 from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy
 from sapp_ppb.readers import read_plan
@@ -19,6 +20,11 @@ from tests.strategies import plans, random_mode, random_plan, random_problem
 
 NUMBERS = st.floats(0, 1e9)
 SIGNED = st.floats(-10, 10)
+
+
+def knows_none(problem) -> bool:
+    """Whether every layer may be left alone and says what it holds then."""
+    return all(Recompute.NONE in problem.considered(layer) for layer in problem.model.bodies)
 
 
 @st.composite
@@ -32,6 +38,20 @@ def outcomes(draw):
         margin = draw(st.floats(0, 900) | st.floats(0, 99.9).map("{}%".format)) if limited else 0.0
         problem = replace(problem, recompute=tuple(types), memory_margin=margin)
         plan = replace(plan, problem=problem)
+    problem = replace(
+        problem,
+        max_recompute_types=draw(st.none() | st.integers(0, 4)),
+        recompute_working_set=draw(st.booleans()) and knows_none(problem),
+        fix=draw(st.sampled_from([None, plan.split])),
+    )
+    if (
+        draw(st.booleans())
+        and problem.max_recompute_types is None
+        and problem.fix is None
+        and knows_none(problem)
+    ):
+        problem = replace(problem, fix=plan.recompute)
+    plan = replace(plan, problem=problem)
     infeasible = draw(st.booleans())
     known = draw(st.booleans())
     shortage = Shortage(

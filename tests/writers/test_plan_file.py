@@ -1,11 +1,13 @@
 """The plan file as text: its keys, their order, and a line for each row of a matrix."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError
+from sapp_ppb.fix import Fix
 from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy, plan_from_matrices
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import Flavour, P2PMode, ScheduleName
@@ -112,6 +114,23 @@ def test_ways_of_running_are_written_where_they_are_not_the_default():
     }
     assert "overlap_factor" not in given
     assert "order" not in given
+
+
+def test_what_is_fixed_is_laid_out_by_chunk_and_stage():
+    problem = problem_of(stages=2)
+    layers = problem.model.body_count
+    fixed = replace(problem, fix=Fix(layers=(1, layers - 1)))
+    assert json.loads(plan_to_json(outcome_of(fixed)))["problem"]["fix"] == {"layers": [[1, layers - 1]]}
+
+
+def test_a_limit_on_types_and_a_working_set_are_written_where_they_are_given():
+    usual = json.loads(plan_to_json(outcome_of(problem_of())))["problem"]
+    given = json.loads(
+        plan_to_json(outcome_of(problem_of(max_recompute_types=0, recompute_working_set=True)))
+    )
+    assert set(given["problem"]) - set(usual) == {"max_recompute_types", "recompute_working_set"}
+    assert given["problem"]["max_recompute_types"] == 0
+    assert given["problem"]["recompute_working_set"] is True
 
 
 def test_limits_and_links_can_be_lists_and_no_limit_is_null():

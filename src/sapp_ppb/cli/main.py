@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sapp_ppb.cli import plan, schedule, simulate
+from sapp_ppb.cli import compare, plan, schedule, simulate
 from sapp_ppb.cli.guard import BAD_INPUT, say, verb
 from sapp_ppb.cli.older_flags import Verbs
 from sapp_ppb.cli.output import write_result
@@ -41,6 +41,7 @@ them are recomputed, so that a training step is as short as it can be and fits t
 \b
   sapp-ppb plan MODEL.json -s 16 -i 2 -mb 32 -mem 56000    find the best plan
   sapp-ppb simulate MODEL.json PLAN.json                   time a plan that exists
+  sapp-ppb compare MODEL.json PLAN.json -s 16 -mb 32       set plans beside the best one
   sapp-ppb schedule interleaved -s 4 -mb 8 -i 2            print the order of a schedule
 
 Exit codes: 0 a plan that fits, 1 no plan fits, 2 bad input, 3 interrupted or no plan in time.
@@ -57,6 +58,7 @@ def common(
 for name, module, function in (
     ("plan", plan, plan.plan),
     ("simulate", simulate, simulate.simulate),
+    ("compare", compare, compare.compare),
     ("schedule", schedule, schedule.schedule),
 ):
     app.command(name, help=module.HELP, short_help=module.SHORT_HELP)(verb(function))

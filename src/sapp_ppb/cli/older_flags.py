@@ -12,7 +12,7 @@ _NEW_NAMES = {
     "-m": "give the path of the model file after the verb",
     "-lm": "give --schedule interleaved-less-memory",
     "-naive": "every plan is compared with even splits; leave it out",
-    "-manual": "give a plan file to 'sapp-ppb simulate MODEL.json PLAN.json'",
+    "-manual": "give the YAML file to 'sapp-ppb compare MODEL.json MANUAL.yaml' or 'sapp-ppb simulate'",
     "-seq": "give --schedule seq1f1b --sequence-chunks K",
     "-init": "making a model file from measurements is not available; write the model file by hand",
     "-train": "reading a training YAML is not available; give -s, -mb and -i",

@@ -15,20 +15,31 @@ if TYPE_CHECKING:
 _THOUSANDS = re.compile(r"0\d\d")  # what 56,000 ends in, and no list of numbers
 
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL.json", help="Model file.", show_default=False)]
-PlanPath = Annotated[Path, typer.Argument(metavar="PLAN.json", help="Plan file.", show_default=False)]
-Stages = Annotated[int, typer.Option("--stages", "-s", metavar="S", help="Pipeline stages.")]
-MicroBatches = Annotated[
-    int, typer.Option("--micro-batches", "-mb", metavar="M", help="Micro-batches of one step.")
+PlanPath = Annotated[
+    Path, typer.Argument(metavar="PLAN", help="Plan file, or manual YAML file.", show_default=False)
 ]
-Interleave = Annotated[
-    int | None,
-    typer.Option(
-        "--interleave",
-        "-i",
-        metavar="V",
-        help="Chunks (virtual stages) on each stage.  [default: 1; 2 for zbv and dualpipev]",
-    ),
-]
+_STAGES = typer.Option("--stages", "-s", metavar="S", help="Pipeline stages.")
+_MICRO_BATCHES = typer.Option("--micro-batches", "-mb", metavar="M", help="Micro-batches of one step.")
+_INTERLEAVE = typer.Option(
+    "--interleave",
+    "-i",
+    metavar="V",
+    help="Chunks (virtual stages) on each stage.  [default: 1; 2 for zbv and dualpipev]",
+)
+_HOP_TIME = typer.Option(
+    "--p2p", metavar="MS[,MS...]", help="Time to send from a stage to the next: one, or one a hop."
+)
+_MIN_LAYERS = typer.Option("--min-layers", metavar="N", help="Fewest layers in a cell.")
+Stages = Annotated[int, _STAGES]
+MicroBatches = Annotated[int, _MICRO_BATCHES]
+Interleave = Annotated[int | None, _INTERLEAVE]
+HopTime = Annotated[str, _HOP_TIME]
+MinLayers = Annotated[int, _MIN_LAYERS]
+# The same for a verb that must know whether they were given.
+StagesIfGiven = Annotated[int | None, _STAGES]
+MicroBatchesIfGiven = Annotated[int | None, _MICRO_BATCHES]
+HopTimeIfGiven = Annotated[str | None, _HOP_TIME]
+MinLayersIfGiven = Annotated[int | None, _MIN_LAYERS]
 MemoryLimit = Annotated[
     str | None,
     typer.Option(
@@ -64,16 +75,39 @@ RecomputeTypes = Annotated[
         "[default: those that the model gives]",
     ),
 ]
+MaxRecomputeTypes = Annotated[
+    int | None,
+    typer.Option(
+        "--max-recompute-types", metavar="N", help="Most recompute types, none apart, that a plan may mix."
+    ),
+]
+WorkingSet = Annotated[
+    bool,
+    typer.Option(
+        "--recompute-working-set",
+        help="Count what a recomputed layer holds again during its own backward.",
+    ),
+]
+WarmStart = Annotated[
+    Path | None, typer.Option("--warm-start", metavar="PLAN.json", help="Plan file to begin with.")
+]
+FixPlan = Annotated[
+    Path | None,
+    typer.Option("--fix", metavar="PLAN.json", help="Plan file of which a part is kept; see --keep."),
+]
+Keep = Annotated[
+    str | None,
+    typer.Option(
+        "--keep",
+        metavar="PART",
+        help="What --fix keeps: split (layers of every cell) or recompute (recomputed layers of every "
+        "cell).  [default: split]",
+    ),
+]
 Tokens = Annotated[
     int | None,
     typer.Option(
         "--tokens-per-micro-batch", metavar="N", help="Tokens of a micro-batch; prints tokens per second."
-    ),
-]
-HopTime = Annotated[
-    str,
-    typer.Option(
-        "--p2p", metavar="MS[,MS...]", help="Time to send from a stage to the next: one, or one a hop."
     ),
 ]
 ScheduleOption = Annotated[
@@ -128,6 +162,17 @@ FlavourOption = Annotated[
         help="torch: a split backward of the first cell does everything in its weight gradient.",
     ),
 ]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target", metavar="NAME", help="Framework that must be able to say the plan: mindformers."
+    ),
+]
+TimeLimit = Annotated[float, typer.Option("--time-limit", "-t", metavar="SECONDS", help="Time to plan in.")]
+Gap = Annotated[
+    str, typer.Option("--gap", metavar="G", help="Stop this close to the best possible: 0.01 or 1%.")
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same plan.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the plan file, and nothing else, on stdout.")]
 
 
@@ -212,6 +257,22 @@ def recompute_types(text: str | None) -> "tuple[Recompute, ...] | None":
     if faults:
         raise InputError("--recompute", faults)
     return tuple(Recompute.from_label(label) for label in labels)
+
+
+def kept_part(fix: Path | None, keep: str | None) -> str:
+    """
+    Read what ``--fix`` keeps: ``split`` or ``recompute``.
+
+    Raises
+    ------
+    InputError
+        For another word, and when there is no plan to keep a part of.
+    """
+    if keep is not None and fix is None:
+        raise InputError("--keep", ["says what --fix keeps, and there is no --fix"])
+    if keep not in (None, "split", "recompute"):
+        raise InputError("--keep", [f"{keep!r} is unknown; one of split, recompute"])
+    return keep or "split"
 
 
 def tokens_per_micro_batch(number: int | None) -> int | None:

@@ -1,47 +1,51 @@
 """``sapp-ppb plan``: the fastest plan within the memory limit, and how good it is."""
 
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sapp_ppb.cli.folder import free_path, output_folder
 from sapp_ppb.cli.guard import FITS, NO_PLAN_IN_TIME, NOTHING_FITS, say
 from sapp_ppb.cli.options import (
     AsJson,
     ConstantMemory,
+    FixPlan,
     FlavourOption,
+    Gap,
     GroupOption,
     HopTime,
     Interleave,
+    Keep,
+    MaxRecomputeTypes,
     MemoryLimit,
     MemoryMargin,
     MicroBatches,
+    MinLayers,
     ModelPath,
     OrderPath,
     OverlapFactor,
     P2PModeOption,
     RecomputeTypes,
     ScheduleOption,
+    Seed,
     SequenceChunks,
     Stages,
+    Target,
+    TimeLimit,
     Tokens,
-    flavour,
-    memory_margin,
-    micro_batch_group,
-    numbers,
-    order_file,
-    p2p_mode,
-    recompute_types,
-    schedule_name,
+    WarmStart,
+    WorkingSet,
+    kept_part,
     share,
     tokens_per_micro_batch,
 )
 from sapp_ppb.cli.output import write_document, write_result
+from sapp_ppb.cli.problem import given_problem
 from sapp_ppb.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
-    from sapp_ppb.plan import Outcome
+    from sapp_ppb.plan import Outcome, Plan
     from sapp_ppb.problem import Problem
 
 SHORT_HELP = "Find the shortest step that fits the memory."
@@ -53,6 +57,7 @@ stage and chunk, and how they are recomputed.  Says how far it can be from the b
 Examples:
   sapp-ppb plan llama2_70b.json -s 16 -i 2 -mb 32 -mem 56000
   sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 -t 30 -o out
+  sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 --fix out/plan.json --keep split
   sapp-ppb plan demo.json -s 16 -mb 16 -mem 56000 --target mindformers --json > plan.json
 """
 
@@ -74,22 +79,19 @@ def plan(
     overlap_factor: OverlapFactor = 0.0,
     flavour_: FlavourOption = None,
     recompute: RecomputeTypes = None,
-    min_layers: Annotated[
-        int, typer.Option("--min-layers", metavar="N", help="Fewest layers in a cell.")
+    max_recompute_types: MaxRecomputeTypes = None,
+    recompute_working_set: WorkingSet = False,
+    min_layers: MinLayers = 1,
+    target: Target = None,
+    time_limit: TimeLimit = 10.0,
+    gap: Gap = "0",
+    seed: Seed = 0,
+    threads: Annotated[
+        int, typer.Option("--threads", metavar="N", help="Searches side by side; the proof takes one core.")
     ] = 1,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target", metavar="NAME", help="Framework that must be able to say the plan: mindformers."
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float, typer.Option("--time-limit", "-t", metavar="SECONDS", help="Time to plan in.")
-    ] = 10.0,
-    gap: Annotated[
-        str, typer.Option("--gap", metavar="G", help="Stop this close to the best possible: 0.01 or 1%.")
-    ] = "0",
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same plan.")] = 0,
+    warm_start: WarmStart = None,
+    fix: FixPlan = None,
+    keep: Keep = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what limits the plan; takes the time again.")
     ] = False,
@@ -101,38 +103,45 @@ def plan(
     json_: AsJson = False,
 ) -> int:
     """Plan, print and write."""
-    from sapp_ppb.problem import Problem
-    from sapp_ppb.readers import read_model
-    from sapp_ppb.schedules import usual_chunks
     from sapp_ppb.writers import plan_to_json, write_plan
 
     tokens = tokens_per_micro_batch(tokens)
     _refuse_both(explain=explain, json_=json_)
-    path = None if output is None else _free(_folder(output) / "plan.json", force=force)
-    name = schedule_name(schedule)
-    problem = Problem(
-        model=read_model(model),
+    path = None if output is None else free_path(output_folder(output) / "plan.json", force=force)
+    part = kept_part(fix, keep)
+    problem = given_problem(
+        model,
         stages=stages,
         micro_batches=micro_batches,
-        interleave=usual_chunks(name) if interleave is None else interleave,
-        schedule=name,
-        micro_batch_group=micro_batch_group(micro_batch_group_),
+        interleave=interleave,
+        memory_limit=memory_limit,
+        memory_margin_=memory_margin_,
+        constant_memory=constant_memory,
+        p2p=p2p,
+        schedule=schedule,
+        micro_batch_group_=micro_batch_group_,
         sequence_chunks=sequence_chunks,
-        order_file=order_file(order),
-        p2p_mode=p2p_mode(p2p_mode_),
+        order=order,
+        p2p_mode_=p2p_mode_,
         overlap_factor=overlap_factor,
-        flavour=flavour(flavour_),
-        memory_limit_mb=None if memory_limit is None else numbers("--memory-limit", memory_limit, "MB"),
-        constant_memory_mb=None
-        if constant_memory is None
-        else numbers("--constant-memory", constant_memory, "MB"),
-        memory_margin=memory_margin(memory_margin_),
-        recompute=recompute_types(recompute),
-        p2p_ms=numbers("--p2p", p2p, "ms"),
-        min_layers_per_cell=min_layers,
+        flavour_=flavour_,
+        recompute=recompute,
+        max_recompute_types=max_recompute_types,
+        recompute_working_set=recompute_working_set,
+        min_layers=min_layers,
         target=target,
     )
-    outcome = _planned(problem, time_limit, share("--gap", gap), seed)
+    if fix is not None:
+        problem = _fixed(problem, fix, part)
+    known = None if warm_start is None else _plan_in(warm_start, problem)
+    outcome = planned(
+        problem,
+        time_limit_s=time_limit,
+        gap=share("--gap", gap),
+        seed=seed,
+        threads=threads,
+        warm_start=known,
+    )
     try:
         if path is not None:
             write_plan(outcome, path, force)
@@ -142,9 +151,33 @@ def plan(
             write_document(plan_to_json(outcome))
         else:
             write_result(_text(outcome, tokens))
-    if explain and _exit_code(outcome) == FITS:
+    if explain and exit_code(outcome) == FITS:
         write_result(_explanation(outcome, time_limit))
-    return _exit_code(outcome)
+    return exit_code(outcome)
+
+
+def _plan_in(path: Path, problem: "Problem") -> "Plan":
+    """Read a plan file for the problem's model and cells; refuse one that has no plan."""
+    from sapp_ppb.errors import InputError
+    from sapp_ppb.plan import refuse_other_cells
+    from sapp_ppb.readers import read_plan
+
+    plan = read_plan(path, problem.model).plan
+    if plan is None:
+        raise InputError(str(path), ["holds no plan: it says that nothing fits; give one with a plan"])
+    try:
+        refuse_other_cells(problem, plan)
+    except InputError as error:
+        raise InputError(str(path), error.faults) from None
+    return plan
+
+
+def _fixed(problem: "Problem", path: Path, part: str) -> "Problem":
+    """Keep a part of the plan in a file."""
+    from dataclasses import replace
+
+    plan = _plan_in(path, problem)
+    return replace(problem, fix=plan.split if part == "split" else plan.recompute)
 
 
 def _refuse_both(*, explain: bool, json_: bool) -> None:
@@ -156,33 +189,7 @@ def _refuse_both(*, explain: bool, json_: bool) -> None:
         )
 
 
-def _folder(output: str) -> Path:
-    """Refuse an empty name, which would be the folder that one happens to be in."""
-    from sapp_ppb.errors import InputError
-
-    if not output.strip():
-        raise InputError("--output", [f"must name a folder (got {output!r}); this one is named ."])
-    return Path(output)
-
-
-def _free(path: Path, *, force: bool) -> Path:
-    """Refuse a file that exists or can not be written before any time is spent on its content."""
-    from sapp_ppb.errors import InputError
-
-    if path.is_dir():
-        raise InputError(str(path), ["is a folder where plan.json should be; give another --output"])
-    if path.exists() and not force:
-        raise InputError(str(path), ["the file exists; give --force to replace it"])
-    # Folders that are missing are made, in the nearest one that is there.
-    there = next((folder for folder in path.parents if folder.exists()), path.parent)
-    if not there.is_dir():
-        raise InputError(str(there), ["is no folder; give --output a folder"])
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise InputError(str(there), ["the folder may not be written to; give another --output"])
-    return path
-
-
-def _planned(problem: "Problem", time_limit: float, gap: float, seed: int) -> "Outcome":
+def planned(problem: "Problem", **options: Any) -> "Outcome":
     """Plan, and show the progress."""
     from sapp_ppb.errors import NoPlanFoundError
     from sapp_ppb.planner import needs_compiling, plan_pipeline
@@ -193,7 +200,7 @@ def _planned(problem: "Problem", time_limit: float, gap: float, seed: int) -> "O
         say("compiling the search, about 20 s; later runs do without")
     try:
         with ProgressLine() as line:
-            return plan_pipeline(problem, time_limit_s=time_limit, gap=gap, seed=seed, watch=line)
+            return plan_pipeline(problem, **options, watch=line)
     except KeyboardInterrupt:
         raise NoPlanFoundError("interrupted before any plan was found") from None
 
@@ -217,7 +224,8 @@ def _text(outcome: "Outcome", tokens: int | None) -> str:
     return outcome_text(outcome, simulate(outcome.plan), compared, tokens=tokens)
 
 
-def _exit_code(outcome: "Outcome") -> int:
+def exit_code(outcome: "Outcome") -> int:
+    """Say with a number whether a plan fits, none does, or the run was interrupted."""
     from sapp_ppb.plan import StoppedBy
 
     if outcome.plan is None:

@@ -100,10 +100,17 @@ def _gap_text(outcome: Outcome) -> str:
 
 def _status_text(outcome: Outcome) -> str:
     if outcome.status is Status.OPTIMAL:
-        return "optimal: no plan within the limits is faster, to 1e-6 of the makespan"
+        return f"optimal: no plan {_among(outcome.problem)} is faster, to 1e-6 of the makespan"
     if outcome.lower_bound_ms is None:
         return "feasible: nothing is proven of faster plans"
     return "feasible: a faster plan may exist, but none below the lower bound"
+
+
+def _among(problem: Problem) -> str:
+    """Say which plans a proof speaks of."""
+    if problem.fix is None:
+        return "within the limits"
+    return f"within the limits and with this {'recompute' if problem.fix.layers is None else 'split'}"
 
 
 def bubble_text(bubble: Bubble) -> str:
@@ -203,6 +210,8 @@ def _remedy_text(problem: Problem, shortage: Shortage, change: str, value: float
     return {
         "constant_memory_less_by_mb": f"{said} MB less of constant memory on every stage",
         "schedule": f"another schedule (--schedule {said})",
+        "fix": "nothing kept of a given plan (leave out --fix)",
+        "max_recompute_types": f"a mix of one more recompute type (--max-recompute-types {said})",
         "interleave": f"fewer chunks (--interleave {said})",
         "stages": f"one more stage (--stages {said})",
     }.get(change, f"{change.replace('_', ' ')}: {said}")

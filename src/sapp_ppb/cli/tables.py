@@ -181,7 +181,7 @@ def _console(to: StringIO) -> Console:
     terminal = sys.stdout.isatty()
     return Console(
         file=to,
-        width=_columns(),
+        width=terminal_columns(),
         force_terminal=terminal,
         color_system="auto" if terminal else None,
         markup=False,
@@ -191,7 +191,8 @@ def _console(to: StringIO) -> Console:
     )
 
 
-def _columns() -> int:
+def terminal_columns() -> int:
+    """Characters that fit on a line of stdout; many where it is no terminal."""
     if not sys.stdout.isatty():
         return _PIPED_COLUMNS
     return shutil.get_terminal_size((_PIPED_COLUMNS, 24)).columns
@@ -211,4 +212,4 @@ def _widest_bar(timeline: "Timeline") -> int:
     # A console never measures more than its own width, so one is asked that is wide enough.
     wide = Console(file=StringIO(), width=10_000)
     needed = {bar: wide.measure(stages_table(timeline, bar)).maximum for bar in _BARS}
-    return next((bar for bar in _BARS if needed[bar] <= _columns()), 0)
+    return next((bar for bar in _BARS if needed[bar] <= terminal_columns()), 0)

@@ -2,7 +2,8 @@
 
 from sapp_ppb.planner.baselines import Baseline, baselines
 from sapp_ppb.planner.explain import Explanation, Relaxed, explain
-from sapp_ppb.planner.planning import Progress, plan_pipeline
+from sapp_ppb.planner.planning import plan_pipeline
+from sapp_ppb.planner.run import Progress
 from sapp_ppb.planner.warm_up import needs_compiling
 
 __all__ = [

@@ -19,7 +19,7 @@ def lower_bound(problem: Problem) -> float:
     """
     bounds = [work_bound(problem)]
     size = problem.stages * (problem.model.body_count + 1) ** 2
-    if problem.interleave == 1 and not splits_backward(problem) and size <= _LARGEST_TABLE:
+    if problem.interleave == 1 and size <= _LARGEST_TABLE:
         bounds.append(path_bound(problem))
     return max(bounds)
 
@@ -30,7 +30,7 @@ def work_bound(problem: Problem) -> float:
 
     Stage s also waits for the first micro-batch to come up through the s cells
     before it, and for the last to go back down: its fewest layers, and HEAD and
-    TAIL, are counted (whole backwards only).
+    TAIL, are counted (whole backwards only; with sequence chunks one of them).
 
     Examples
     --------
@@ -46,7 +46,19 @@ def work_bound(problem: Problem) -> float:
     fixed = tables.fixed.forward_ms + tables.fixed.backward_ms
     work = float(each @ [layer.count for layer in problem.model.bodies]) + float(fixed.sum())
     waits = 0.0 if splits_backward(problem) else _least_waits(problem, tables, float(each.min()))
-    return (problem.micro_batches * work + waits) / problem.stages
+    busy = problem.micro_batches * work * least_share_worked(problem)
+    return (busy + waits / problem.sequence_chunks) / problem.stages
+
+
+def least_share_worked(problem: Problem) -> float:
+    """
+    Share of its forwards and backwards that a stage works at least.
+
+    All of them, but for overlapped pairs, which take F + B - a min(F, B): at least
+    1 - a / 2 of F + B.
+    """
+    overlapping = problem.overlap_factor > 0.0 and bool(problem.order.pairs)
+    return 1.0 - problem.overlap_factor / 2 if overlapping else 1.0
 
 
 def _least_waits(problem: Problem, tables: LayerTables, least_ms: float) -> float:

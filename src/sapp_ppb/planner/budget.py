@@ -40,6 +40,11 @@ class Budget:
     time_limit_s: float
 
 
+def number_of_ops(problem: Problem) -> int:
+    """Ops of all stages together."""
+    return sum(len(row) for row in problem.order.rows)
+
+
 def budget_for(problem: Problem, time_limit_s: float) -> Budget:
     """
     Turn seconds into moves.
@@ -52,7 +57,7 @@ def budget_for(problem: Problem, time_limit_s: float) -> Budget:
     >>> budget_for(problem, 10.0).moves  # 8.5 s of 8 + 2000 ops x 0.0026 + 100 layers x 0.01 us
     598591
     """
-    ops = 2 * problem.cells * problem.micro_batches
+    ops = number_of_ops(problem)
     move_s = _MOVE_S + _PER_OP_S * ops + _PER_LAYER_S * problem.model.body_count
     seconds = _USED * time_limit_s
     searched = seconds

@@ -2,14 +2,15 @@
 The linear program over counts, for stages with too many patterns to be listed.
 
     (N1)  minimise T
-    (N2)  F_c = fixed + sum of x f_k,  B_c = fixed + sum of x b_kr       every cell c
+    (N2)  F_c = fixed + sum of x f_k,  B_c = fixed + sum of x b_kr,
+          W_c = fixed + sum of x w_k                                     every cell c
     (N3)  n_kc = sum over r of x_krc,  m_ks = sum of n_kc over the cells of s
     (N4)  sum over c of n_kc = count of k                                every BODY entry k
     (N5)  sum over k of n_kc >= least layers of c                        every c
     (N6)  held_s + sum of cells of s (parameters + live x activation) <= limit_s    every row of s
     (N7)  count of k x u_kc <= sum of n_k in cells <= c,
           sum of n_j, j > k, in cell c <= most_c u_kc,  u_kc <= u_k,c+1       every k but the last
-    (N8)  T >= hops(p) + sum over c (u(p, c) F_c + w(p, c) B_c)              every path p, lazily
+    (N8)  T >= hops(p) + sum over c (u(p, c) F_c + w(p, c) B_c + z(p, c) W_c)    every path p, lazily
 
 with m, n and u whole in a plan; x stays fractional, so this bounds plans and never
 proves one.  most_c is what the cutoff leaves to a cell: M times its load is work of
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
+from sapp_ppb.planner.bounds import least_share_worked
 from sapp_ppb.planner.path_program import PathProgram
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
@@ -47,8 +49,8 @@ class CountPoint:
     ----------
     bound_ms
         No plan of the region is faster.
-    forward_ms, backward_ms
-        Times of the cells; shape (cells,).
+    times_ms
+        F, B and W of the cells; shape (3, cells).
     values, duals
         Values of the whole columns, and what one unit more of each costs, in milliseconds.
     layers
@@ -58,8 +60,7 @@ class CountPoint:
     """
 
     bound_ms: float
-    forward_ms: Floats
-    backward_ms: Floats
+    times_ms: Floats
     values: Floats
     duals: Floats
     layers: Floats
@@ -104,16 +105,28 @@ class CountProgram(PathProgram):
             if tables.considered[k, r]
             for cell in range(self.problem.cells)
         }
+        self._keep_recompute(typed)
+        forward, weight = (
+            np.tile(ms[:, None], len(Recompute)) for ms in (tables.forward_ms, tables.weight_ms)
+        )
+        by_type = (forward, tables.backward_ms, weight)
         for cell in range(self.problem.cells):
             here = {key: column for key, column in typed.items() if key[2] == cell}
-            for columns, fixed, prices in (
-                (self._forward, tables.fixed.forward_ms, np.tile(tables.forward_ms[:, None], len(Recompute))),
-                (self._backward, tables.fixed.backward_ms, tables.backward_ms),
-            ):
+            for columns, fixed, prices in zip(self._times, tables.fixed.times_ms, by_type, strict=False):
                 terms = {column: float(prices[k, r] / self._unit) for (k, r, _), column in here.items()}
                 side = -float(fixed[cell]) / self._unit
-                program.add_row({**terms, columns[cell]: -1.0}, side, side)
+                program.add_row({**terms, int(columns[cell]): -1.0}, side, side)
         return typed
+
+    def _keep_recompute(self, typed: dict[tuple[int, int, int], int]) -> None:
+        """Hold x where recompute is fixed."""
+        fix = self.problem.fix
+        if fix is None or fix.recompute is None:
+            return
+        kept = fix.recomputed
+        keys = [key for key in typed if key[1] != Recompute.NONE]
+        numbers = np.array([float(kept[key]) for key in keys])
+        self._program.set_bounds(np.array([typed[key] for key in keys], dtype=np.int64), numbers, numbers)
 
     def _add_counts(self) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]]:
         """Add n and m, (N3), (N4) and (N5)."""
@@ -132,8 +145,11 @@ class CountProgram(PathProgram):
                 terms = _ones(cells[k, cell] for cell in self._cells_of(stage))
                 program.add_row({**terms, stages[k, stage]: -1.0}, 0.0, 0.0)
         for cell in range(problem.cells):
-            least = problem.least_layers(cell)
-            program.add_row(_ones(cells[k, cell] for k in range(len(problem.model.bodies))), lower=least)
+            least, most = problem.least_layers(cell), math.inf
+            if problem.fix is not None and problem.fix.layers is not None:
+                least = most = problem.fix.layers[cell]
+            here = _ones(cells[k, cell] for k in range(len(problem.model.bodies)))
+            program.add_row(here, lower=least, upper=most)
         return cells, stages
 
     def _cells_of(self, stage: int) -> list[int]:
@@ -157,7 +173,7 @@ class CountProgram(PathProgram):
         return ended
 
     def _add_memory(self) -> None:
-        """Add (N6)."""
+        """Add (N6); a working set only adds to it, and is left out."""
         problem, tables = self.problem, self._tables
         for stage, live in enumerate(live_rows(problem.order)):
             limit = problem.limit_per_stage_mb[stage]
@@ -212,16 +228,14 @@ class CountProgram(PathProgram):
             empty = np.empty(0)
             return CountPoint(
                 bound_ms=math.inf,
-                forward_ms=empty,
-                backward_ms=empty,
+                times_ms=empty,
                 values=empty,
                 duals=empty,
                 layers=empty,
             )
         return CountPoint(
             bound_ms=solution.objective * self._unit,
-            forward_ms=solution.values[self._forward] * self._unit,
-            backward_ms=solution.values[self._backward] * self._unit,
+            times_ms=self._times_of(solution.values),
             values=solution.values[self._columns],
             duals=solution.column_duals[self._columns] * self._unit,
             layers=self._layers(solution.values),
@@ -281,7 +295,8 @@ def _most_layers(problem: Problem, tables: LayerTables, cutoff_ms: float) -> NDA
     """Layers of each entry that a cell's stage has time for within the cutoff; shape (entries, cells)."""
     least = tables.forward_ms + np.where(tables.considered, tables.backward_ms, np.inf).min(axis=1)
     fixed = tables.fixed.forward_ms + tables.fixed.backward_ms
-    room = np.maximum(cutoff_ms * (1 + 1e-9) / problem.micro_batches - fixed, 0.0)
+    slowest = cutoff_ms * (1 + 1e-9) / (problem.micro_batches * least_share_worked(problem))
+    room = np.maximum(slowest - fixed, 0.0)
     counts = np.array([layer.count for layer in problem.model.bodies])
     most = np.floor(room[None, :] / np.maximum(least[:, None], 1e-300) + 1e-9)
     return np.asarray(np.minimum(most, counts[:, None]).astype(np.int64))

@@ -8,7 +8,7 @@ when a backward gets shorter.  A plan is a path of runs through the chain:
     (E1)  minimise T
     (E2)  sum of y over the runs of stage s that end before layer i
           = sum of y over the runs of stage s + 1 that begin with it          every s, i
-    (E3)  T >= hops(p) + sum over runs (u(p, s) f + w(p, s) b) y               every path p
+    (E3)  T >= hops(p) + sum over runs (u(p, s) f + w(p, s) b + z(p, s) w) y   every path p
     (E4)  y binary
 
 Paths come lazily: solve, simulate, state the longest paths, repeat until the
@@ -28,11 +28,11 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.cuts import PathCut, Separator
 from sapp_ppb.planner.families import PathFamilies
-from sapp_ppb.planner.fronts import Fronts, Run, run_between
+from sapp_ppb.planner.fronts import CellFronts, Run, cell_fronts, run_between
 from sapp_ppb.planner.highs import LinearProgram
 from sapp_ppb.planner.segments import Segments, chain_segments, shares
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.price import layer_tables
+from sapp_ppb.simulator.price import layer_tables, price_lists, price_rule
 from sapp_ppb.simulator.timeline import batched_makespans
 
 Floats = NDArray[np.float64]
@@ -43,28 +43,32 @@ _UNITS = 1e4
 _ROUNDING = 1e-9
 _WINDOWS = 4
 _LP_ROUNDS = 200
+# Price lists that are timed at once.
+_BATCH = 1024
 # More runs than this make a program that no time limit of minutes would solve.
 _MOST_RUNS = 60_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Runs:
-    """Runs that are left, as columns; ``choice`` tells which front and point each one is."""
+    """
+    Runs that are left, as columns; ``choice`` tells which front and point each one is.
+
+    ``times_ms`` holds F, B and W; shape (3, runs).
+    """
 
     stage: NDArray[np.int64]
     first: NDArray[np.int64]
     last: NDArray[np.int64]
-    forward_ms: Floats
-    backward_ms: Floats
-    choice: list[tuple[Fronts, Run, int]]
+    times_ms: Floats
+    choice: list[tuple[CellFronts, Run, int]]
 
     def kept(self, mask: NDArray[np.bool_]) -> "_Runs":
         return _Runs(
             stage=self.stage[mask],
             first=self.first[mask],
             last=self.last[mask],
-            forward_ms=self.forward_ms[mask],
-            backward_ms=self.backward_ms[mask],
+            times_ms=self.times_ms[:, mask],
             choice=[choice for choice, keep in zip(self.choice, mask, strict=True) if keep],
         )
 
@@ -135,56 +139,53 @@ class ExactChain:
         """Exact times of the usable runs, and the table of all with the others infinite."""
         tables, problem = layer_tables(self._problem), self._problem
         slowest = self._cutoff_ms / problem.micro_batches
-        sets = [tuple(Recompute)]
-        if not self._may_mix:
-            sets = [
-                tuple(r for r in Recompute if r is not out) for out in (Recompute.COMM, Recompute.SELECTIVE)
-            ]
-        fronts = [Fronts(tables, types, slowest) for types in sets]
-        share_mb = shares(problem)
+        fronts = cell_fronts(problem, tables, slowest, may_mix=self._may_mix)
+        levels = {known.again_mb for each in fronts for known in each}
+        share_mb = {again_mb: shares(problem, again_mb) for again_mb in levels}
         total = np.full(usable.shape, np.inf)
         found, choice = [], []
+        upto = np.concatenate([[0.0], np.cumsum(tables.weight_ms[self._kind])])
         for stage, first, last in np.argwhere(usable):
             run = run_between(self._kind, first, last)
             options = [
                 (front.backward_ms[point], known, run, point)
-                for known in fronts
-                if (point := (front := known.front(run)).within(float(share_mb[stage, first, last]))) >= 0
+                for known in fronts[stage]
+                if (point := (front := known.front(run)).within(share_mb[known.again_mb][stage, first, last]))
+                >= 0
             ]
             if options:
                 fastest = min(options, key=lambda option: float(option[0]))
                 backward = float(fastest[0]) + tables.fixed.backward_ms[stage]
-                found.append((stage, first, last, forward_ms[stage, first, last], backward))
+                weight = upto[last] - upto[first] + tables.fixed.weight_ms[stage]
+                found.append((stage, first, last, forward_ms[stage, first, last], backward, weight))
                 choice.append(fastest[1:])
                 total[stage, first, last] = forward_ms[stage, first, last] + backward
-        columns = np.array(found, dtype=float).reshape(-1, 5).T
+        columns = np.array(found, dtype=float).reshape(-1, 6).T
         runs = _Runs(
             stage=columns[0].astype(np.int64),
             first=columns[1].astype(np.int64),
             last=columns[2].astype(np.int64),
-            forward_ms=columns[3],
-            backward_ms=columns[4],
+            times_ms=columns[3:],
             choice=choice,
         )
         return runs, Segments(forward_ms=forward_ms, total_ms=total)
 
     def _least_makespans(self, runs: _Runs) -> Floats:
         """Makespan of every run with all other stages at their least: monotone, so a bound."""
-        stages = self._problem.stages
-        least_f, least_b = np.full(stages, np.inf), np.full(stages, np.inf)
-        np.minimum.at(least_f, runs.stage, runs.forward_ms)
-        np.minimum.at(least_b, runs.stage, runs.backward_ms)
-        if not len(runs.stage) or not np.isfinite(least_f).all():
+        rule = price_rule(self._problem)
+        # Of every price the least, as an I may be least where B is not.
+        prices = np.einsum("knq,qn->nk", rule[:, runs.stage], runs.times_ms)
+        least = np.full((self._problem.stages, len(rule)), np.inf)
+        np.minimum.at(least, runs.stage, prices)
+        if not len(runs.stage) or not np.isfinite(least).all():
             return np.full(len(runs.stage), np.inf)
         makespans = []
-        for begin in range(0, len(runs.stage), 1024):
-            part = slice(begin, begin + 1024)
+        for begin in range(0, len(runs.stage), _BATCH):
+            part = slice(begin, begin + _BATCH)
             stage = runs.stage[part]
-            forward, backward = np.tile(least_f, (len(stage), 1)), np.tile(least_b, (len(stage), 1))
-            forward[np.arange(len(stage)), stage] = runs.forward_ms[part]
-            backward[np.arange(len(stage)), stage] = runs.backward_ms[part]
-            lists = np.concatenate([forward, backward, backward - forward, forward], axis=1)
-            makespans.append(batched_makespans(self._problem, lists))
+            lists = np.tile(least.T, (len(stage), 1, 1))
+            lists[np.arange(len(stage)), :, stage] = prices[part]
+            makespans.append(batched_makespans(self._problem, lists.reshape(len(stage), -1)))
         return np.concatenate(makespans)
 
     def solve(self, deadline: float) -> ChainAnswer:
@@ -211,9 +212,9 @@ class ExactChain:
             if solution.values is None:
                 break
             chosen = np.flatnonzero(solution.values[columns] > 0.5)
-            forward, backward = self._runs.forward_ms[chosen], self._runs.backward_ms[chosen]
-            cuts = self._separator.paths(forward, backward, _WINDOWS, self.bound_ms)
-            length = self._length(forward, backward)
+            times = self._runs.times_ms[:, chosen]
+            cuts = self._separator.paths(times, _WINDOWS, self.bound_ms)
+            length = self._length(times)
             if length < best_ms:
                 best_ms, best = length, chosen
             if best_ms - self.bound_ms <= _ROUNDING * best_ms:
@@ -255,32 +256,31 @@ class ExactChain:
             if solution.values is None:
                 return
             share = solution.values[columns]
-            forward, backward = self._stage_times(share)
             least = float(solution.values[makespan]) * self._unit
-            cuts = self._separator.paths(forward, backward, _WINDOWS, least * (1 + 1e-7))
+            cuts = self._separator.paths(self._stage_times(share), _WINDOWS, least * (1 + 1e-7))
             if not cuts:
                 return
             for cut in cuts:
                 self._state(program, makespan, columns, cut)
 
-    def _stage_times(self, share: Floats) -> tuple[Floats, Floats]:
-        """Forward and backward time of every stage under shares of its runs."""
-        forward, backward = np.zeros(self._problem.stages), np.zeros(self._problem.stages)
-        np.add.at(forward, self._runs.stage, share * self._runs.forward_ms)
-        np.add.at(backward, self._runs.stage, share * self._runs.backward_ms)
-        return forward, backward
+    def _stage_times(self, share: Floats) -> Floats:
+        """F, B and W of every stage under shares of its runs; shape (3, S)."""
+        times = np.zeros((self._problem.stages, 3))
+        np.add.at(times, self._runs.stage, (share * self._runs.times_ms).T)
+        return times.T
 
     def _state(self, program: LinearProgram, makespan: int, columns: list[int], cut: PathCut) -> None:
         """Add (E3) for one path."""
         runs = self._runs
-        weight = cut.forward[runs.stage] * runs.forward_ms + cut.backward[runs.stage] * runs.backward_ms
+        weight = (cut.uses[:, runs.stage] * runs.times_ms).sum(axis=0)
         terms = dict(zip(columns, (-weight / self._unit).tolist(), strict=True))
         terms[makespan] = 1.0
         program.add_row(terms, lower=cut.hops_ms / self._unit)
 
-    def _length(self, forward: Floats, backward: Floats) -> float:
-        prices = np.concatenate([forward, backward, backward - forward, forward])
-        return float(batched_makespans(self._problem, prices[None, :])[0])
+    def _length(self, times_ms: Floats) -> float:
+        return float(
+            batched_makespans(self._problem, price_lists(price_rule(self._problem), times_ms[None]))[0]
+        )
 
     def _plan(self, chosen: NDArray[np.int64]) -> Plan:
         entries = len(self._problem.model.bodies)

@@ -158,5 +158,6 @@ def _divisible_ms(problem: Problem) -> float:
         weight_ms=nothing + weight,
         activation_mb=nothing,
         parameter_mb=nothing,
+        again_mb=nothing,
     )
     return float(batched_makespans(problem, costs.price_list(problem)[None, :])[0])

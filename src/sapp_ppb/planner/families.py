@@ -11,7 +11,9 @@ pipeline gives under 1F1B
     (LB4)  T >= tot + suf + q t_s          for s >= S - M only
 
 LB1 holds for every order with one chunk and whole backwards: a stage works M t_s,
-its first forward has crossed all stages before it and its last backward must.
+its first forward has crossed all stages before it and its last backward must.  Where
+micro-batches are cut into k sequence chunks the first to cross is one of these, and
+pre counts as pre / k; where the backward is split, pre is left out.
 """
 
 import numpy as np
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from sapp_ppb.planner.segments import Segments
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.simulator.price import splits_backward
 
 Floats = NDArray[np.float64]
 
@@ -40,6 +43,7 @@ class PathFamilies:
         self._segments = segments
         self._micro_batches = problem.micro_batches
         self._is_1f1b = problem.schedule_name is ScheduleName.ONE_F_ONE_B
+        self._crossing = 0.0 if splits_backward(problem) else 1.0 / problem.sequence_chunks
         self._stages, self._size = segments.total_ms.shape[:2]
         self._rest_ms = self._least_rest(np.isfinite(segments.total_ms))
 
@@ -112,7 +116,8 @@ class PathFamilies:
         micro_batches, stages = self._micro_batches, self._stages
         t, f = self._segments.total_ms[stage], self._segments.forward_ms[stage]
         before = spent[:, None]
-        lb1: Floats = before + micro_batches * t
+        reached = np.isfinite(before)
+        lb1 = np.where(reached, self._crossing * np.where(reached, before, 0.0) + micro_batches * t, np.inf)
         if not self._is_1f1b:
             return np.asarray(np.where(np.isfinite(self._rest_ms[stage + 1])[None, :], lb1, np.inf))
         # Where t is infinite every family is; b must only not spoil that with 0 x infinity.

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.planner.menus import Menu, menus
+from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.price import LayerTables
 
 Floats = NDArray[np.float64]
@@ -54,22 +56,26 @@ class Fronts:
     """
     Fronts of all runs that are asked for.
 
+    Attributes
+    ----------
+    again_mb
+        What a cell whose types come from here holds besides while its backward runs.
+
     Parameters
     ----------
-    types
-        Types that may be used.
+    menu
+        Types that may be used, and what using them holds.
     slowest_ms
         Choices with a longer backward are of no use to the caller.
     most_points
         Size at which a front is given up.
     """
 
-    def __init__(
-        self, tables: LayerTables, types: tuple[Recompute, ...], slowest_ms: float, most_points: int = 20_000
-    ) -> None:
+    def __init__(self, tables: LayerTables, menu: Menu, slowest_ms: float, most_points: int = 20_000) -> None:
+        self.again_mb = menu.again_mb
         self._choices = [
-            [(r, tables.activation_mb[k, r], tables.backward_ms[k, r]) for r in types if usable[r]]
-            for k, usable in enumerate(tables.considered)
+            [(r, tables.activation_mb[k, r], tables.backward_ms[k, r]) for r in Recompute if usable[r]]
+            for k, usable in enumerate(menu.usable)
         ]
         self._slowest_ms = slowest_ms
         self._most_points = most_points
@@ -125,6 +131,65 @@ class Fronts:
             counts[last_entry(at), front.recompute[point]] += 1
             point, at = int(front.parent[point]), shorter
         return counts
+
+
+class KeptFronts:
+    """
+    One choice for every run of a cell whose recomputed layers are fixed: the others are left alone.
+
+    Parameters
+    ----------
+    kept
+        Layers to recompute, by entry and type; shape (entries, 5).
+    """
+
+    def __init__(self, tables: LayerTables, kept: NDArray[np.int64]) -> None:
+        self.again_mb = float((tables.again_mb * (kept > 0)).max())
+        self._tables, self._kept = tables, kept
+
+    def front(self, run: Run) -> Front:
+        """Front of a run: one point, or none when the run lacks layers that are to be recomputed."""
+        counts = self.counts(run, 0, len(self._kept))
+        points = int((counts >= 0).all())
+        nothing = np.full(points, -1)
+        return Front(
+            np.full(points, float((counts * self._tables.activation_mb).sum())),
+            np.full(points, float((counts * self._tables.backward_ms).sum())),
+            nothing,
+            nothing,
+        )
+
+    def counts(self, run: Run, point: int, entries: int) -> NDArray[np.int64]:
+        """Layers of each entry and type; shape (entries, 5)."""
+        first, numbers = run
+        layers = np.zeros(entries, dtype=np.int64)
+        layers[first : first + len(numbers)] = numbers
+        counts = self._kept.copy()
+        counts[:, Recompute.NONE] = layers - self._kept.sum(axis=1)
+        return counts
+
+
+CellFronts = Fronts | KeptFronts
+
+
+def cell_fronts(
+    problem: Problem, tables: LayerTables, slowest_ms: float, *, may_mix: bool
+) -> list[list[CellFronts]]:
+    """
+    List for every cell the fronts that its choices come from.
+
+    Parameters
+    ----------
+    slowest_ms
+        Choices with a longer backward are of no use.
+    may_mix
+        Whether SELECTIVE and COMM may stand in one cell.
+    """
+    if problem.fix is not None and problem.fix.recompute is not None:
+        kept = problem.fix.recomputed
+        return [[KeptFronts(tables, kept[:, :, cell])] for cell in range(problem.cells)]
+    shared: list[CellFronts] = [Fronts(tables, menu, slowest_ms) for menu in menus(tables, may_mix=may_mix)]
+    return [shared] * problem.cells
 
 
 def last_entry(run: Run) -> int:

@@ -10,20 +10,27 @@ lowers any row of live counts; what is left is where layers go:
     (M4)  sum over k of n[k, c] >= least layers of c
     (M5)  done[k, c] = 1 only if all of entry k stands in cells <= c;
           entry k + 1 stands in cells <= c only if done[k, c] = 1
-    (M6)  a cell's layers are all without COMM or all without SELECTIVE, where the
-          target can not say both
+    (M6)  a cell's layers take their types from one menu, where there are several
+
+A menu (``menus.py``) has a type for every entry and the working set that its types
+bring with them, which the rows of a backward hold besides.  Where recompute is fixed
+there is one menu, NONE for the layers that are left to spread, and (M2) holds what the
+recomputed ones differ by.
 
 With one chunk a stage the answer comes by dynamic programming, in ``least_memory_chain``.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.highs import LinearProgram
-from sapp_ppb.planner.least_memory_chain import least_memory_chain
+from sapp_ppb.planner.least_memory_chain import Variant, kept_memory, least_memory_chain, with_kept
+from sapp_ppb.planner.menus import menus
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
 from sapp_ppb.simulator.price import LayerTables, layer_tables
@@ -33,6 +40,8 @@ from sapp_ppb.targets import may_mix_selective_and_comm
 _MOST_LAYERS = 3_000
 # Column of a variant of types, a BODY entry and a cell.
 Number = dict[tuple[int, int, int], int]
+# Column that says whether a cell uses a variant; none where there is but one.
+Choice = dict[tuple[int, int], int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +97,7 @@ def least_memory(
 def _by_program(
     problem: Problem,
     tables: LayerTables,
-    variants: list[list[int | None]],
+    variants: list[Variant],
     one_limit: bool,
     any_that_fits: bool,
     time_limit_s: float,
@@ -99,75 +108,105 @@ def _by_program(
     entries, cells = problem.model.bodies, range(problem.cells)
     number = {
         (v, k, cell): program.add_column(0.0, 0.0, layer.count, integer=True)
-        for v, types in enumerate(variants)
+        for v, variant in enumerate(variants)
         for k, layer in enumerate(entries)
         for cell in cells
-        if types[k] is not None
+        if variant.types[k] is not None
     }
-    _add_memory_rows(program, problem, tables, variants, number, over, one_limit=one_limit)
+    choice = _add_choice_rows(program, problem, number, len(variants))
+    _add_memory_rows(program, problem, tables, variants, (number, choice), over, one_limit=one_limit)
     for k, layer in enumerate(entries):
         terms = {column: 1.0 for key, column in number.items() if key[1] == k}
         program.add_row(terms, lower=layer.count, upper=layer.count)
     for cell in cells:
         terms = {column: 1.0 for key, column in number.items() if key[2] == cell}
-        program.add_row(terms, lower=problem.least_layers(cell))
+        least, most = problem.least_layers(cell), math.inf
+        if problem.fix is not None and problem.fix.layers is not None:
+            least = most = problem.fix.layers[cell]
+        program.add_row(terms, lower=least, upper=most)
+    _add_kept_rows(program, problem, number)
     _add_order_rows(program, problem, number)
-    if len(variants) > 1:
-        _add_choice_rows(program, problem, number)
     solution = program.solve(time_limit_s)
     if solution.values is None:
         return LeastMemory(plan=None, over_mb=solution.bound)
     counts = np.zeros((len(entries), len(Recompute), problem.cells), dtype=np.int64)
     for (v, k, cell), column in number.items():
-        counts[k, variants[v][k], cell] += round(solution.values[column])
-    return LeastMemory(plan=Plan(problem=problem, counts=counts), over_mb=solution.bound)
+        counts[k, variants[v].types[k], cell] += round(solution.values[column])
+    return LeastMemory(plan=Plan(problem=problem, counts=with_kept(problem, counts)), over_mb=solution.bound)
 
 
-def _variants(problem: Problem, tables: LayerTables) -> list[list[int | None]]:
-    """
-    Type with the least activation memory of every entry, None where it has none.
+def _variants(problem: Problem, tables: LayerTables) -> list[Variant]:
+    """Type with the least activation memory of every entry, for every menu that makes a difference."""
+    if problem.fix is not None and problem.fix.recompute is not None:
+        return [Variant(types=(int(Recompute.NONE),) * len(tables.considered), again_mb=0.0)]
+    variants: dict[tuple[int | None, ...], float] = {}
+    for menu in menus(tables, may_mix=may_mix_selective_and_comm(problem.target)):
+        memory = np.where(menu.usable, tables.activation_mb, np.inf)
+        types = tuple(
+            int(row.argmin()) if any(use) else None for row, use in zip(memory, menu.usable, strict=True)
+        )
+        variants[types] = min(menu.again_mb, variants.get(types, math.inf))
+    return _without_needless(tables, [Variant(types=types, again_mb=mb) for types, mb in variants.items()])
 
-    Two variants, without COMM and without SELECTIVE, when the target can not say
-    both in one cell and that matters; one otherwise.
-    """
 
-    def least(banned: Recompute | None) -> list[int | None]:
-        usable = tables.considered.copy()
-        if banned is not None:
-            usable[:, banned] = False
-        memory = np.where(usable, tables.activation_mb, np.inf)
-        return [int(row.argmin()) if any(use) else None for row, use in zip(memory, usable, strict=True)]
+def _without_needless(tables: LayerTables, variants: list[Variant]) -> list[Variant]:
+    """Drop variants that hold as much as another one, or more, in every entry and besides."""
 
-    free = least(None)
-    if may_mix_selective_and_comm(problem.target) or not {Recompute.SELECTIVE, Recompute.COMM} <= set(free):
-        return [free]
-    return [least(Recompute.COMM), least(Recompute.SELECTIVE)]
+    def held(variant: Variant) -> NDArray[np.float64]:
+        memory = [np.inf if r is None else tables.activation_mb[k, r] for k, r in enumerate(variant.types)]
+        return np.array([*memory, variant.again_mb])
+
+    kept: list[Variant] = []
+    for variant in sorted(variants, key=lambda variant: tuple(held(variant))):
+        if not any((held(other) <= held(variant)).all() for other in kept):
+            kept.append(variant)
+    return kept
 
 
 def _add_memory_rows(
     program: LinearProgram,
     problem: Problem,
     tables: LayerTables,
-    variants: list[list[int | None]],
-    number: Number,
+    variants: list[Variant],
+    columns: tuple[Number, Choice],
     over: int,
     *,
     one_limit: bool,
 ) -> None:
-    placement, fixed = problem.order.placement, tables.fixed
-    for stage, live in enumerate(live_rows(problem.order)):
+    """Add (M2)."""
+    (number, choice), fixed = columns, tables.fixed
+    placement, working_set = problem.order.placement, problem.recompute_working_set
+    kept_mb, kept_again_mb = kept_memory(problem, tables)
+    for stage, live in enumerate(live_rows(problem.order, working_set)):
         limit = 0.0 if one_limit else problem.limit_per_stage_mb[stage]
         cells = [placement.cell_of(stage, chunk, problem.stages) for chunk in range(problem.interleave)]
-        for row in live.rows:
-            held = problem.constant_per_stage_mb[stage] + fixed.parameter_mb[cells].sum()
-            held += row @ fixed.activation_mb[cells]
+        held = problem.constant_per_stage_mb[stage] + fixed.parameter_mb[cells].sum()
+        totals = held + live.totals((fixed.activation_mb + kept_mb)[cells], kept_again_mb[cells])
+        for row, again, total in zip(live.rows, live.again, totals, strict=True):
             lives = dict(zip(cells, row.tolist(), strict=True))
             terms = {over: -1.0}
             for (v, k, cell), column in number.items():
                 if cell in lives:
-                    activation = tables.activation_mb[k, variants[v][k]]
+                    activation = tables.activation_mb[k, variants[v].types[k]]
                     terms[column] = float(tables.parameter_mb[k] + lives[cell] * activation)
-            program.add_row(terms, upper=float(limit - held))
+            if again >= 0:
+                total += variants[0].again_mb if len(variants) == 1 else 0.0
+                terms |= {
+                    column: variants[v].again_mb
+                    for (v, cell), column in choice.items()
+                    if cell == cells[again]
+                }
+            program.add_row(terms, upper=float(limit - total))
+
+
+def _add_kept_rows(program: LinearProgram, problem: Problem, number: Number) -> None:
+    """Let every cell have the layers that it is to recompute."""
+    if problem.fix is None or problem.fix.recompute is None:
+        return
+    kept = problem.fix.recomputed.sum(axis=1)
+    for (_, k, cell), column in number.items():
+        if kept[k, cell]:
+            program.add_row({column: 1.0}, lower=float(kept[k, cell]))
 
 
 def _add_order_rows(program: LinearProgram, problem: Problem, number: Number) -> None:
@@ -187,11 +226,18 @@ def _add_order_rows(program: LinearProgram, problem: Problem, number: Number) ->
             program.add_row({**upto(k + 1, cell), done: -float(after)}, upper=0.0)
 
 
-def _add_choice_rows(program: LinearProgram, problem: Problem, number: Number) -> None:
+def _add_choice_rows(program: LinearProgram, problem: Problem, number: Number, variants: int) -> Choice:
     """Let a cell use one variant only: (M6)."""
+    if variants == 1:
+        return {}
+    choice = {
+        (v, cell): program.add_column(0.0, 0.0, 1.0, integer=True)
+        for v in range(variants)
+        for cell in range(problem.cells)
+    }
     for cell in range(problem.cells):
-        choice = program.add_column(0.0, 0.0, 1.0, integer=True)
-        for (v, k, where), column in number.items():
-            if where == cell:
-                most = float(problem.model.bodies[k].count)
-                program.add_row({column: 1.0, choice: most if v else -most}, upper=most if v else 0.0)
+        program.add_row({choice[v, cell]: 1.0 for v in range(variants)}, 1.0, 1.0)
+    for (v, k, cell), column in number.items():
+        most = float(problem.model.bodies[k].count)
+        program.add_row({column: 1.0, choice[v, cell]: -most}, upper=0.0)
+    return choice

@@ -18,6 +18,7 @@ def pool_exceeds(costs, paths, path_hops, used, order, threshold):  # type: igno
         total = path_hops[path]
         for c in range(cells):
             total += paths[path, 0, c] * costs[0, c] + paths[path, 1, c] * costs[1, c]
+            total += paths[path, 2, c] * costs[5, c]
         if total > threshold:
             for j in range(k, 0, -1):
                 order[j] = order[j - 1]
@@ -27,18 +28,20 @@ def pool_exceeds(costs, paths, path_hops, used, order, threshold):  # type: igno
 
 
 @kernel
-def set_durations(costs, durations):  # type: ignore[no-untyped-def]
-    """Write the price list of a state: F, B, I = B - W, W = F."""
+def set_durations(costs, rule, durations):  # type: ignore[no-untyped-def]
+    """Write the price list of a state by a rule of shape (kinds, cells, 3), for F, B and W."""
     cells = costs.shape[1]
-    for c in range(cells):
-        durations[c] = costs[0, c]
-        durations[cells + c] = costs[1, c]
-        durations[2 * cells + c] = costs[1, c] - costs[0, c]
-        durations[3 * cells + c] = costs[0, c]
+    for k in range(rule.shape[0]):
+        for c in range(cells):
+            durations[k * cells + c] = (
+                rule[k, c, 0] * costs[0, c] + rule[k, c, 1] * costs[1, c] + rule[k, c, 2] * costs[5, c]
+            )
 
 
 @kernel
-def keep_path(graph_columns, hop_ms, durations, ends, uses, paths, path_hops, pool, order):  # type: ignore[no-untyped-def]
+def keep_path(  # type: ignore[no-untyped-def]
+    graph_columns, hop_ms, rule, durations, ends, uses, paths, path_hops, pool, order
+):  # fmt: skip
     """Add the path that decided the last simulation to the pool, over the one used longest ago."""
     price, before, giver = graph_columns
     cells = paths.shape[2]
@@ -56,6 +59,8 @@ def keep_path(graph_columns, hop_ms, durations, ends, uses, paths, path_hops, po
         order[j] = order[j - 1]
     order[0] = slot
     path_hops[slot] = hops
-    for c in range(cells):
-        paths[slot, 0, c] = uses[c] - uses[2 * cells + c] + uses[3 * cells + c]
-        paths[slot, 1, c] = uses[cells + c] + uses[2 * cells + c]
+    for q in range(3):
+        for c in range(cells):
+            paths[slot, q, c] = 0.0
+            for k in range(rule.shape[0]):
+                paths[slot, q, c] += rule[k, c, q] * uses[k * cells + c]

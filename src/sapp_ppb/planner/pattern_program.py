@@ -2,12 +2,13 @@
 The linear program over patterns, with paths stated and columns priced as needed.
 
     (P1)  minimise T
-    (P2)  F_c = sum of y f_c,  B_c = sum of y b_c       over the patterns of c's stage, every cell c
+    (P2)  F_c = sum of y f_c,  B_c = sum of y b_c,  W_c = sum of y w_c
+                                                        over the patterns of c's stage, every cell c
     (P3)  sum of y = 1                                  over the patterns of a stage, every stage
     (P4)  sum of y n_k = count of k                     over all patterns, every BODY entry k
     (P5)  sum of y n_k in cells <= c  >=  count of k x sum of y over patterns that have an
           entry after k in cell c                       every k but the last, every c
-    (P6)  T >= hops(p) + sum over c (u(p, c) F_c + w(p, c) B_c)    every path p, lazily
+    (P6)  T >= hops(p) + sum over c (u(p, c) F_c + w(p, c) B_c + z(p, c) W_c)    every path p, lazily
     (P7)  0 <= y
 
 With y whole, (P5) says that no layer of a later entry stands before one of an
@@ -52,8 +53,8 @@ class PatternPoint:
     ----------
     bound_ms
         No plan of the region is faster.
-    forward_ms, backward_ms
-        Times of the cells; shape (cells,).
+    times_ms
+        F, B and W of the cells; shape (3, cells).
     shares
         For each stage its patterns in use, as indices, and their shares.
     is_whole
@@ -65,8 +66,7 @@ class PatternPoint:
     """
 
     bound_ms: float
-    forward_ms: Floats
-    backward_ms: Floats
+    times_ms: Floats
     shares: Shares
     is_whole: bool
     reduced: tuple[Floats, ...]
@@ -102,9 +102,8 @@ class PatternProgram(PathProgram):
 
     def _add_rows(self) -> None:
         program, problem = self._program, self.problem
-        for columns in (self._forward, self._backward):
-            for column in columns:
-                program.add_row({column: -1.0}, 0.0, 0.0)
+        for column in self._times.ravel().tolist():
+            program.add_row({column: -1.0}, 0.0, 0.0)
         self._stage_row = program.rows
         for _ in range(problem.stages):
             program.add_row({}, 1.0, 1.0)
@@ -179,12 +178,11 @@ class PatternProgram(PathProgram):
     def _reduced(self, duals: Floats) -> list[Floats]:
         """Reduced costs of all patterns, in units."""
         cells = self.problem.cells
-        forward, backward = duals[:cells] / self._unit, duals[cells : 2 * cells] / self._unit
+        times = duals[: self._parts * cells].reshape(self._parts, cells) / self._unit
         rest = duals[self._entry_row : self._first_cut]
         return [
             -(
-                each.forward_ms @ forward[each.cells]
-                + each.backward_ms @ backward[each.cells]
+                np.tensordot(each.times_ms[:, : self._parts], times[:, each.cells], axes=2)
                 + entries @ rest
                 + duals[self._stage_row + stage]
             )
@@ -205,8 +203,8 @@ class PatternProgram(PathProgram):
         each, cells = self.patterns[stage], self.problem.cells
         terms = {self._stage_row + stage: 1.0}
         for chunk, cell in enumerate(each.cells.tolist()):
-            terms[cell] = float(each.forward_ms[pattern, chunk] / self._unit)
-            terms[cells + cell] = float(each.backward_ms[pattern, chunk] / self._unit)
+            for part in range(self._parts):
+                terms[part * cells + cell] = float(each.times_ms[pattern, part, chunk] / self._unit)
         entries = self._entries[stage][pattern]
         terms |= {self._entry_row + int(row): float(entries[row]) for row in np.flatnonzero(entries)}
         self._program.add_column(0.0, 0.0, math.inf, terms=terms)
@@ -222,8 +220,7 @@ class PatternProgram(PathProgram):
         missing = values[self._penalised].max() > 1e-9
         return PatternPoint(
             bound_ms=bound_ms,
-            forward_ms=values[self._forward] * self._unit,
-            backward_ms=values[self._backward] * self._unit,
+            times_ms=self._times_of(values),
             shares=shares,
             is_whole=not missing and all(len(each) == 1 for each in used),
             reduced=tuple(costs * self._unit for costs in reduced),
@@ -240,8 +237,7 @@ class PatternProgram(PathProgram):
         empty = np.empty(0)
         return PatternPoint(
             bound_ms=math.inf,
-            forward_ms=empty,
-            backward_ms=empty,
+            times_ms=empty,
             shares=(),
             is_whole=False,
             reduced=(),

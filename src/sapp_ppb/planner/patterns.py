@@ -7,20 +7,23 @@ only those are listed that no other beats in the backward time of every chunk,
 since no path gets longer when a backward gets shorter.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.costs import Recompute
-from sapp_ppb.planner.fronts import Fronts, FrontTooLargeError, Run, run_between
+from sapp_ppb.planner.bounds import least_share_worked
+from sapp_ppb.planner.fronts import CellFronts, FrontTooLargeError, Run, cell_fronts, run_between
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
-from sapp_ppb.simulator.price import LayerTables, layer_tables
+from sapp_ppb.simulator.price import LayerTables, layer_tables, price_rule
 from sapp_ppb.simulator.timeline import batched_makespans
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+# What a cell can hold: where its types come from, its layers, and which choice of types.
+Option = tuple[CellFronts, Run, int]
 
 # Combinations of chunks that are looked at for one stage, and patterns kept in all.
 _MOST_COMBINATIONS = 2_000_000
@@ -45,8 +48,8 @@ class StagePatterns:
         Cells of the stage, by chunk; shape (V,).
     layers
         Layers of each entry in each chunk; shape (patterns, V, entries).
-    forward_ms, backward_ms
-        Times of each chunk's cell, HEAD and TAIL included; shape (patterns, V).
+    times_ms
+        F, B and W of each chunk's cell, HEAD and TAIL included; shape (patterns, 3, V).
     choices
         For each chunk the option, as its fronts, run and point; shape (V, options).
     options
@@ -55,18 +58,26 @@ class StagePatterns:
 
     cells: Ints
     layers: Ints
-    forward_ms: Floats
-    backward_ms: Floats
-    choices: list[list[tuple[Fronts, Run, int]]]
+    times_ms: Floats
+    choices: list[list[Option]]
     options: Ints
+
+    @property
+    def forward_ms(self) -> Floats:
+        """Forward times of each chunk's cell; shape (patterns, V)."""
+        return self.times_ms[:, 0]
+
+    @property
+    def backward_ms(self) -> Floats:
+        """Backward times of each chunk's cell; shape (patterns, V)."""
+        return self.times_ms[:, 1]
 
     def kept(self, mask: NDArray[np.bool_]) -> "StagePatterns":
         """Patterns of a mask."""
         return StagePatterns(
             cells=self.cells,
             layers=self.layers[mask],
-            forward_ms=self.forward_ms[mask],
-            backward_ms=self.backward_ms[mask],
+            times_ms=self.times_ms[mask],
             choices=self.choices,
             options=self.options[mask],
         )
@@ -90,11 +101,8 @@ def list_patterns(problem: Problem, cutoff_ms: float, *, may_mix: bool) -> list[
         When there are too many.
     """
     tables = layer_tables(problem)
-    slowest = cutoff_ms * (1 + _ROUNDING) / problem.micro_batches
-    sets = [tuple(Recompute)]
-    if not may_mix:
-        sets = [tuple(r for r in Recompute if r is not out) for out in (Recompute.COMM, Recompute.SELECTIVE)]
-    fronts = [Fronts(tables, types, slowest) for types in sets]
+    slowest = cutoff_ms * (1 + _ROUNDING) / (problem.micro_batches * least_share_worked(problem))
+    fronts = cell_fronts(problem, tables, slowest, may_mix=may_mix)
     patterns = []
     try:
         for stage in range(problem.stages):
@@ -114,50 +122,47 @@ class _Stage:
         chunks = range(problem.interleave)
         self._cells = [placement.cell_of(stage, chunk, problem.stages) for chunk in chunks]
         self._problem, self._tables, self._slowest_ms = problem, tables, slowest_ms
-        self._live = live_rows(problem.order)[stage].rows
+        self._live = live_rows(problem.order, problem.recompute_working_set)[stage]
         held = problem.constant_per_stage_mb[stage] + fixed.parameter_mb[self._cells].sum()
-        held = held + self._live @ fixed.activation_mb[self._cells]
+        held = held + self._live.rows @ fixed.activation_mb[self._cells]
         limit = problem.limit_per_stage_mb[stage]
         self._room = limit * (1 + _ROUNDING) - held
         self._fixed_ms = float((fixed.forward_ms + fixed.backward_ms)[self._cells].sum())
 
-    def patterns(self, fronts: list[Fronts]) -> StagePatterns:
-        choices = [self._options(cell, fronts) for cell in self._cells]
-        layers, activation, backward = zip(*(self._columns(each) for each in choices), strict=True)
+    def patterns(self, fronts: list[list[CellFronts]]) -> StagePatterns:
+        choices = [self._options(cell, fronts[cell]) for cell in self._cells]
+        layers, activation, again, backward = zip(*(self._columns(each) for each in choices), strict=True)
         options = np.zeros((1, 0), dtype=np.int64)
         for each in choices:
             if len(options) * len(each) > _MOST_COMBINATIONS:
                 raise TooManyPatternsError
             grown = np.repeat(options, len(each), axis=0)
             options = np.column_stack([grown, np.tile(np.arange(len(each)), len(options))])
-            options = options[self._fits(options, layers, activation, backward)]
+            options = options[self._fits(options, layers, activation, again, backward)]
         picked = range(len(choices))
         stacked = np.stack([layers[chunk][options[:, chunk]] for chunk in picked], axis=1)
         times = np.stack([backward[chunk][options[:, chunk]] for chunk in picked], axis=1)
         kept = undominated(stacked, times)
-        fixed = self._tables.fixed
+        parts = (stacked[kept] @ self._tables.forward_ms, times[kept], stacked[kept] @ self._tables.weight_ms)
         return StagePatterns(
             cells=np.array(self._cells),
             layers=stacked[kept].astype(np.int64),
-            forward_ms=stacked[kept] @ self._tables.forward_ms + fixed.forward_ms[self._cells],
-            backward_ms=times[kept] + fixed.backward_ms[self._cells],
+            times_ms=np.stack(parts, axis=1) + self._tables.fixed.times_ms[:, self._cells],
             choices=choices,
             options=options[kept],
         )
 
-    def _options(self, cell: int, fronts: list[Fronts]) -> list[tuple[Fronts, Run, int]]:
+    def _options(self, cell: int, fronts: list[CellFronts]) -> list[Option]:
         """Every run that a cell may hold, with every point of its front."""
         problem, entries = self._problem, self._problem.model.bodies
         kind = np.repeat(np.arange(len(entries)), [layer.count for layer in entries])
-        least = [problem.least_layers(other) for other in range(problem.cells)]
-        first, end = sum(least[:cell]), len(kind) - sum(least[cell + 1 :])
         times = self._tables.forward_ms + np.where(
             self._tables.considered, self._tables.backward_ms, np.inf
         ).min(axis=1)
         spent = np.concatenate([[0.0], np.cumsum(times[kind])])
         runs: dict[Run, None] = {}  # a set that keeps its order
-        for start in range(first, end + 1):
-            for stop in range(start + least[cell], end + 1):
+        for start, stops in cell_runs(problem, cell):
+            for stop in stops:
                 if spent[stop] - spent[start] + self._fixed_ms > self._slowest_ms:
                     break
                 runs[run_between(kind, start, stop)] = None
@@ -168,33 +173,56 @@ class _Stage:
             for point in range(len(known.front(run).activation_mb))
         ]
 
-    def _columns(self, options: list[tuple[Fronts, Run, int]]) -> tuple[Floats, Floats, Floats]:
-        """Layers, activation memory and backward time of every option."""
+    def _columns(self, options: list[Option]) -> tuple[Floats, Floats, Floats, Floats]:
+        """Layers, activation memory, working set and backward time of every option."""
         layers = np.zeros((len(options), len(self._problem.model.bodies)))
         for row, (_, (first, numbers), _) in zip(layers, options, strict=True):
             row[first : first + len(numbers)] = numbers
         activation = [known.front(run).activation_mb[point] for known, run, point in options]
         backward = [known.front(run).backward_ms[point] for known, run, point in options]
-        return layers, np.array(activation), np.array(backward)
+        again = [known.again_mb for known, _, _ in options]
+        return layers, np.array(activation), np.array(again), np.array(backward)
 
     def _fits(
         self,
         options: Ints,
         layers: tuple[Floats, ...],
         activation: tuple[Floats, ...],
+        again: tuple[Floats, ...],
         backward: tuple[Floats, ...],
     ) -> NDArray[np.bool_]:
         """Whether the chunks combined so far leave time, memory and layers."""
         picked = range(options.shape[1])
         total = sum((layers[chunk][options[:, chunk]] for chunk in picked), np.zeros((1, 1)))
         time = self._fixed_ms + total @ self._tables.forward_ms
-        memory = (total @ self._tables.parameter_mb)[:, None] + np.zeros(len(self._live))
+        memory = (total @ self._tables.parameter_mb)[:, None] + np.zeros(len(self._live.rows))
         for chunk in picked:
             time = time + backward[chunk][options[:, chunk]]
-            memory = memory + np.outer(activation[chunk][options[:, chunk]], self._live[:, chunk])
+            memory = memory + np.outer(activation[chunk][options[:, chunk]], self._live.rows[:, chunk])
+            memory = memory + np.outer(again[chunk][options[:, chunk]], self._live.again == chunk)
         there_are = [layer.count for layer in self._problem.model.bodies]
         fits = (memory <= self._room).all(axis=1) & (total <= there_are).all(axis=1)
         return np.asarray(fits & (time <= self._slowest_ms))
+
+
+def cell_runs(problem: Problem, cell: int) -> Iterator[tuple[int, range]]:
+    """
+    List the runs of layers that a cell may hold, whatever they take.
+
+    Yields
+    ------
+    tuple
+        A first layer, and the layers after the last that go with it, ascending.
+    """
+    if problem.fix is not None and problem.fix.layers is not None:
+        start = sum(problem.fix.layers[:cell])
+        stop = start + problem.fix.layers[cell]
+        yield start, range(stop, stop + 1)
+        return
+    least = [problem.least_layers(other) for other in range(problem.cells)]
+    end = problem.model.body_count - sum(least[cell + 1 :])
+    for start in range(sum(least[:cell]), end + 1):
+        yield start, range(start + least[cell], end + 1)
 
 
 def undominated(layers: Floats, backward_ms: Floats) -> Ints:
@@ -225,14 +253,19 @@ def undominated(layers: Floats, backward_ms: Floats) -> Ints:
 
 
 def _without_slow(problem: Problem, patterns: list[StagePatterns], cutoff_ms: float) -> list[StagePatterns]:
-    """Drop patterns that exceed the cutoff with every other stage at its least: monotone, so valid."""
+    """
+    Drop patterns that exceed the cutoff with every price of every other stage at its least.
+
+    No path gets longer when a price falls, so this is valid; the least price of an I is that of
+    the pattern with the least B - W, which need not have the least B.
+    """
+    rule = price_rule(problem)
     while all(len(each.layers) for each in patterns):
-        least_f, least_b = np.empty(problem.cells), np.empty(problem.cells)
+        least = np.empty(rule.shape[:2])
         for each in patterns:
-            least_f[each.cells] = each.forward_ms.min(axis=0)
-            least_b[each.cells] = each.backward_ms.min(axis=0)
+            least[:, each.cells] = _prices(rule, each).min(axis=0)
         fewer = [
-            each.kept(_least_makespans(problem, each, least_f, least_b) <= cutoff_ms * (1 + _ROUNDING))
+            each.kept(_least_makespans(problem, rule, each, least) <= cutoff_ms * (1 + _ROUNDING))
             for each in patterns
         ]
         before, after = (sum(len(each.layers) for each in some) for some in (patterns, fewer))
@@ -242,14 +275,17 @@ def _without_slow(problem: Problem, patterns: list[StagePatterns], cutoff_ms: fl
     return patterns
 
 
-def _least_makespans(problem: Problem, each: StagePatterns, least_f: Floats, least_b: Floats) -> Floats:
+def _prices(rule: Floats, each: StagePatterns) -> Floats:
+    """Prices of every kind of op in the cells of a stage; shape (patterns, kinds, V)."""
+    return np.asarray(np.einsum("kcq,nqc->nkc", rule[:, each.cells], each.times_ms))
+
+
+def _least_makespans(problem: Problem, rule: Floats, each: StagePatterns, least: Floats) -> Floats:
     makespans = [np.empty(0)]
-    for begin in range(0, len(each.layers), _BATCH):
-        part = slice(begin, begin + _BATCH)
-        rows = len(each.layers[part])
-        forward, backward = np.tile(least_f, (rows, 1)), np.tile(least_b, (rows, 1))
-        forward[:, each.cells] = each.forward_ms[part]
-        backward[:, each.cells] = each.backward_ms[part]
-        lists = np.concatenate([forward, backward, backward - forward, forward], axis=1)
-        makespans.append(batched_makespans(problem, lists))
+    prices = _prices(rule, each)
+    for begin in range(0, len(prices), _BATCH):
+        part = prices[begin : begin + _BATCH]
+        lists = np.tile(least, (len(part), 1, 1))
+        lists[:, :, each.cells] = part
+        makespans.append(batched_makespans(problem, lists.reshape(len(part), -1)))
     return np.concatenate(makespans)

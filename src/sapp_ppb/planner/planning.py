@@ -1,79 +1,24 @@
-"""plan_pipeline(): search, bound, and what can be said of the best plan found."""
+"""plan_pipeline(): the fastest plan, by one run, or by one for each set of recompute types."""
 
+import itertools
 import math
-import time
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sapp_ppb.errors import InputError, NoPlanFoundError, PlannerNote, SolverError
-from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
-from sapp_ppb.planner.baselines import baselines
+from sapp_ppb.costs import Recompute
+from sapp_ppb.errors import InputError, NoPlanFoundError
+from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy, refuse_other_cells
 from sapp_ppb.planner.bounds import lower_bound
-from sapp_ppb.planner.budget import Budget, budget_for
-from sapp_ppb.planner.count_program import CountProgram
-from sapp_ppb.planner.exact_chain import ExactChain
-from sapp_ppb.planner.fronts import FrontTooLargeError
-from sapp_ppb.planner.infeasible import find_shortage
-from sapp_ppb.planner.least_memory import least_memory
-from sapp_ppb.planner.pattern_program import PatternProgram
-from sapp_ppb.planner.patterns import TooManyPatternsError, list_patterns
-from sapp_ppb.planner.search import Search, State
-from sapp_ppb.planner.tidy import tidied
-from sapp_ppb.planner.tree import Tree
+from sapp_ppb.planner.budget import budget_for
+from sapp_ppb.planner.run import PROVEN, Run, Watch
 from sapp_ppb.planner.warm_up import compile_kernels
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator import Timeline, simulate
-from sapp_ppb.simulator.price import price
-from sapp_ppb.targets import may_mix_selective_and_comm, mixed_cells
+from sapp_ppb.simulator import simulate
+from sapp_ppb.targets import may_mix_selective_and_comm
 
-# A makespan this close to its bound, as a share, is proven minimal.
-_PROVEN = 1e-6
-# Two makespans are the same within this share.
-_ROUNDING = 1e-12
-# Moves that a first start may take to fit before the least memory is computed.
-_MOVES_TO_FIT = 2000
-# Moves after which a first proof is tried where that is quick.
-_MOVES_TO_PROVE = 60_000
-# Every so many nodes of branch and bound, so many moves search near the best open one.
-_GUIDED_EVERY, _GUIDED_MOVES = 3, 4000
-# Moves that refine a better plan found so.
-_REFINING_MOVES = 30_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """
-    Where a run stands.
-
-    Attributes
-    ----------
-    phase
-        What is being done, in a word.
-    best_ms
-        Makespan of the best plan so far; None before there is one.
-    bound_ms
-        Proven lower bound so far.
-    seconds
-        Time since the start.
-    """
-
-    phase: str
-    best_ms: float | None
-    bound_ms: float
-    seconds: float
-
-    @property
-    def gap(self) -> float | None:
-        """Share of the makespan that is not proven necessary."""
-        return None if self.best_ms is None else max(0.0, 1 - self.bound_ms / self.best_ms)
-
-
-Watch = Callable[[Progress], None]
+_MOST_THREADS = 256
 
 
 def plan_pipeline(
@@ -82,6 +27,8 @@ def plan_pipeline(
     time_limit_s: float = 10.0,
     gap: float = 0.0,
     seed: int = 0,
+    threads: int = 1,
+    warm_start: Plan | None = None,
     watch: Watch | None = None,
 ) -> Outcome:
     """
@@ -96,7 +43,11 @@ def plan_pipeline(
     gap
         Stop once the plan is proven within this share of the optimum.
     seed
-        The same seed and limit give the same plan.
+        The same seed, limit and number of threads give the same plan.
+    threads
+        Searches that run side by side; the proof takes one core.
+    warm_start
+        A plan to begin with, for a problem with the same cells.
     watch
         Called now and then with the progress.
 
@@ -108,18 +59,33 @@ def plan_pipeline(
     Raises
     ------
     InputError
-        When an option can not be.
+        When an option can not be, or the plan to begin with is none of this problem.
     NoPlanFoundError
         When the limit passed before any plan was found.
     SolverError
         When the solver is needed to find a first plan and fails.
     """
-    _check_options(time_limit_s, gap, seed)
+    _check_options(time_limit_s, gap, seed, threads)
+    _check_fix(problem)
+    known = None if warm_start is None else _plan_for(problem, warm_start)
     compile_kernels()  # before the clock starts: a first run compiles for some 20 s
-    return _Run(problem, budget_for(problem, time_limit_s), gap, seed, watch).outcome()
+    sets = type_sets(problem)
+    runs = (
+        Run(
+            problem=each,
+            budget=budget_for(each, time_limit_s / len(sets)),
+            gap=gap,
+            seed=seed,
+            watch=watch,
+            threads=threads,
+            known=None if known is None else _plan_for(each, known, refuse=False),
+        )
+        for each in sets
+    )
+    return next(runs).outcome() if sets[0] is problem else _best_of(problem, runs)
 
 
-def _check_options(time_limit_s: float, gap: float, seed: int) -> None:
+def _check_options(time_limit_s: float, gap: float, seed: int, threads: int) -> None:
     faults = []
     if not 0.0 < time_limit_s <= 1e6:
         faults.append(f"time-limit must be above 0 and at most 1,000,000 seconds (got {time_limit_s!r})")
@@ -127,211 +93,128 @@ def _check_options(time_limit_s: float, gap: float, seed: int) -> None:
         faults.append(f"gap must be at least 0 and below 1 (got {gap!r})")
     if not isinstance(seed, int) or not 0 <= seed < 2**32:
         faults.append(f"seed must be a whole number from 0 to 4294967295 (got {seed!r})")
+    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= _MOST_THREADS:
+        faults.append(f"threads must be a whole number from 1 to {_MOST_THREADS} (got {threads!r})")
     if faults:
         raise InputError("options", faults)
 
 
-@dataclass
-class _Run:
-    """One run: the best plan and the bound so far, and the clock."""
-
-    problem: Problem
-    budget: Budget
-    gap: float
-    seed: int
-    watch: Watch | None
-    started: float = field(default_factory=time.monotonic)
-    best: Timeline | None = None
-    bound_ms: float = 0.0
-    _tried_ms: float | None = None  # makespan that was last to be proven
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.started
-
-    def outcome(self) -> Outcome:
-        try:
-            self.bound_ms = lower_bound(self.problem)
-            if math.isinf(self.bound_ms):
-                return self._infeasible()
-            stopped_by = self._search()
-        except KeyboardInterrupt:
-            if self.best is None:
-                raise
-            stopped_by = StoppedBy.INTERRUPT
-        if stopped_by is None:
-            return self._infeasible()
-        if self.best is None:
-            raise NoPlanFoundError(
-                f"no plan was found in {self.seconds:.1f} s; one may exist: try a higher --time-limit "
-                "or --memory-limit"
-            )
-        return self._feasible(self.best, stopped_by)
-
-    def _search(self) -> StoppedBy | None:
-        """Search, and prove, until something says stop; None when nothing fits."""
-        search = Search(self.problem, self.seed, may_mix=self._may_mix)
-        self._take_baselines()
-        known = None
-        if self.best is None and not self._fits_soon(search):
-            least = least_memory(self.problem, time_limit_s=self._remaining())
-            if least.over_mb > _PROVEN * min(self.problem.limit_per_stage_mb):
-                return None
-            known = least.plan
-        if self.problem.interleave == 1:
-            quick = min(_MOVES_TO_PROVE, self.budget.moves)
-            stop = self._anneal(search, quick, known) or self._prove_chain()
-            if stop:
-                return stop
-        stop = self._anneal(search, self.budget.moves, known)
-        return stop or self._prove_chain() or self._branch(search) or StoppedBy.BUDGET
-
-    def _anneal(self, search: Search, moves: int, known: Plan | None) -> StoppedBy | None:
-        for state in search.run(moves, known):
-            self._take(search, state)
-            reason = self._reason_to_stop()
-            if reason is not None:
-                return reason
-        return None
-
-    def _prove_chain(self) -> StoppedBy | None:
-        """Prove the best plan optimal, or find a better one, where a stage has one chunk."""
-        cutoff = None if self.best is None else self.best.makespan_ms
-        if self.problem.interleave > 1 or cutoff is None or cutoff == self._tried_ms:
-            return None
-        self._tried_ms = cutoff
-        self._report("proof")
-        try:
-            chain = ExactChain(self.problem, cutoff, may_mix=self._may_mix)
-            self.bound_ms = max(self.bound_ms, chain.bound_ms)
-            answer = chain.solve(time.monotonic() + self._remaining())
-        except (FrontTooLargeError, SolverError) as error:
-            if isinstance(error, SolverError):
-                warnings.warn(f"no proof: {error}", PlannerNote, stacklevel=2)
-            return None
-        self.bound_ms = max(self.bound_ms, answer.bound_ms)
-        if answer.plan is not None:
-            self._consider(answer.plan)
-        return self._reason_to_stop()
-
-    def _branch(self, search: Search) -> StoppedBy | None:
-        """Raise the bound, and meet better plans, by branch and bound over patterns."""
-        if self.problem.interleave == 1 or self.best is None:
-            return None
-        self._report("proof")
-        try:
-            tree = self._tree(self.best)
-            for number, progress in enumerate(
-                tree.run(self.budget.work, self.started + self.budget.time_limit_s)
-            ):
-                self.bound_ms = max(self.bound_ms, progress.bound_ms)
-                if progress.plan is not None:
-                    self._consider(progress.plan)
-                if progress.layers is not None and number % _GUIDED_EVERY == 0:
-                    self._search_near(search, progress.layers)
-                    tree.lower_cutoff(self.best.makespan_ms)
-                self._report("proof")
-                if reason := self._reason_to_stop():
-                    return reason
-        except SolverError as error:
-            warnings.warn(f"no proof: {error}", PlannerNote, stacklevel=2)
-        return self._reason_to_stop()
-
-    def _search_near(self, search: Search, layers: NDArray[np.float64]) -> None:
-        """Search near fractional numbers of layers a cell; longer where that finds a better plan."""
-        before = self.best
-        state = search.start_near(layers)
-        for _ in search.anneal(state, _GUIDED_MOVES):
-            pass
-        self._take(search, state)
-        if self.best is not before:
-            for again in search.refine(state, _REFINING_MOVES):
-                self._take(search, again)
-
-    def _tree(self, best: Timeline) -> Tree[Any, Any]:
-        """Branch and bound over patterns where they can be listed, over counts elsewhere."""
-        cutoff, costs = best.makespan_ms, price(best.plan)
-        centre = (costs.forward_ms, costs.backward_ms)
-        try:
-            patterns = list_patterns(self.problem, cutoff, may_mix=self._may_mix)
-        except TooManyPatternsError:
-            return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
-        return Tree(PatternProgram(self.problem, patterns, cutoff), cutoff, centre)
-
-    @property
-    def _may_mix(self) -> bool:
-        return may_mix_selective_and_comm(self.problem.target)
-
-    def _take_baselines(self) -> None:
-        """Take what people do anyway, where it fits and the target can say it."""
-        for baseline in baselines(self.problem):
-            self._consider(baseline.plan)
-
-    def _fits_soon(self, search: Search) -> bool:
-        """Whether a first start comes to fit within few moves."""
-        state = search.start(0.0)
-        return any(state.score[2] == 0.0 for _ in search.anneal(state, _MOVES_TO_FIT))
-
-    def _take(self, search: Search, state: State) -> None:
-        """Believe the simulator, not the search: time the plan anew and check its memory."""
-        known = math.inf if self.best is None else self.best.makespan_ms
-        if state.score[2] == 0.0 and state.score[3] < known * (1 - _ROUNDING):
-            plan = search.plan_of(state)
-            if plan is not None:
-                self._consider(plan)
-        self._report("search")
-
-    def _report(self, phase: str) -> None:
-        if self.watch is not None:
-            best_ms = None if self.best is None else self.best.makespan_ms
-            self.watch(Progress(phase=phase, best_ms=best_ms, bound_ms=self.bound_ms, seconds=self.seconds))
-
-    def _consider(self, plan: Plan) -> None:
-        if not self._may_mix and mixed_cells(plan):
-            return
-        timeline = simulate(plan)
-        if timeline.fits_memory and (self.best is None or timeline.makespan_ms < self.best.makespan_ms):
-            self.best = timeline
-
-    def _reason_to_stop(self) -> StoppedBy | None:
-        if self.best is not None:
-            gap = 1 - self.bound_ms / self.best.makespan_ms
-            if gap <= _PROVEN:
-                return StoppedBy.PROOF
-            if gap <= self.gap:
-                return StoppedBy.GAP
-        return StoppedBy.TIME if self._remaining() <= 0.0 else None
-
-    def _remaining(self) -> float:
-        return max(0.0, self.budget.time_limit_s - self.seconds)
-
-    def _feasible(self, best: Timeline, stopped_by: StoppedBy) -> Outcome:
-        tidy = simulate(tidied(best.plan))
-        if tidy.fits_memory and tidy.makespan_ms <= best.makespan_ms * (1 + _ROUNDING):
-            best = tidy
-        bound = min(self.bound_ms, best.makespan_ms)
-        proven = best.makespan_ms - bound <= _PROVEN * best.makespan_ms
-        return Outcome(
-            problem=self.problem,
-            plan=best.plan,
-            status=Status.OPTIMAL if proven else Status.FEASIBLE,
-            stopped_by=StoppedBy.PROOF if proven else stopped_by,
-            makespan_ms=best.makespan_ms,
-            lower_bound_ms=bound,
-            peak_memory_mb=best.peak_memory_mb,
-            bubble=best.bubble,
-            seconds=round(self.seconds, 3),
-            seed=self.seed,
+def _check_fix(problem: Problem) -> None:
+    """Refuse recompute that is fixed as the target can not say it."""
+    if problem.fix is None or may_mix_selective_and_comm(problem.target):
+        return
+    kept = problem.fix.recomputed.sum(axis=0)
+    mixed = np.flatnonzero(kept[Recompute.SELECTIVE] * kept[Recompute.COMM]).tolist()
+    if mixed:
+        raise InputError(
+            "fix",
+            [
+                f"cell {cell} recomputes some layers as selective and some as comm, which the target "
+                f"{problem.target} can not say; fix another plan, or plan for no target"
+                for cell in mixed
+            ],
         )
 
-    def _infeasible(self) -> Outcome:
-        shortage = find_shortage(self.problem, time_limit_s=max(self._remaining(), 5.0))
-        return Outcome(
-            problem=self.problem,
-            plan=None,
-            status=Status.INFEASIBLE,
-            stopped_by=StoppedBy.PROOF,
-            seconds=round(self.seconds, 3),
-            seed=self.seed,
-            shortage=shortage,
-        )
+
+def _plan_for(problem: Problem, plan: Plan, *, refuse: bool = True) -> Plan | None:
+    """Read the counts of a plan as a plan of this problem; None, or a refusal, where they are none."""
+    try:
+        refuse_other_cells(problem, plan)
+        return Plan(problem=problem, counts=plan.counts)
+    except InputError as error:
+        if not refuse:
+            return None
+        raise InputError("warm-start", error.faults) from None
+
+
+def type_sets(problem: Problem) -> list[Problem]:
+    """
+    Split a problem by the recompute types that a plan may mix, where their number is limited.
+
+    Returns
+    -------
+    list
+        Problems that between them have every plan allowed; the problem itself where
+        its number of types is no limit.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> memory = {Recompute.NONE: 9, Recompute.SELECTIVE: 5, Recompute.FULL: 1}
+    >>> body = layer_from_times(
+    ...     name="Dec", kind=LayerKind.BODY, count=4, forward_ms=1, activation_mb=memory)
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4,
+    ...                   max_recompute_types=1)
+    >>> [[r.label for r in each.recompute] for each in type_sets(problem)]
+    [['none', 'selective'], ['none', 'full']]
+    """
+    most = problem.max_recompute_types
+    allowed = sorted({r for layer in problem.model.bodies for r in problem.considered(layer)})
+    types = [r for r in allowed if r is not Recompute.NONE]
+    fixed = problem.fix is not None and problem.fix.recompute is not None
+    if most is None or most >= len(types) or fixed:
+        return [problem]
+    none = [r for r in allowed if r is Recompute.NONE]
+    found: list[Problem] = []
+    faults: tuple[str, ...] = ()
+    for chosen in itertools.combinations(types, most):
+        try:
+            found.append(replace(problem, recompute=(*none, *chosen), max_recompute_types=None))
+        except InputError as error:  # a layer that has none of the types
+            faults = error.faults
+    if not found:
+        raise InputError("problem", [f"max-recompute-types is too low: {fault}" for fault in faults])
+    return found
+
+
+def _best_of(problem: Problem, runs: Iterator[Run]) -> Outcome:
+    """Take the best plan of several runs, each with the best so far as its cutoff, and the least bound."""
+    best: Outcome | None = None
+    nothing, late = [], None
+    bound_ms, seconds = math.inf, 0.0
+    for run in runs:
+        if best is not None and best.plan is not None:
+            run.best = simulate(best.plan)
+        if best is not None and best.stopped_by is StoppedBy.INTERRUPT:
+            bound_ms = min(bound_ms, lower_bound(run.problem))
+            continue
+        try:
+            outcome = run.outcome()
+        except NoPlanFoundError as error:
+            late, bound_ms = error, min(bound_ms, run.bound_ms)
+            continue
+        seconds += outcome.seconds
+        if outcome.plan is None:
+            nothing.append(outcome)
+            continue
+        best, bound_ms = outcome, min(bound_ms, outcome.lower_bound_ms or 0.0)
+    if best is None:
+        if late is not None or not nothing:
+            raise late or NoPlanFoundError("no plan was found in time; try a higher --time-limit")
+        least = min(nothing, key=lambda each: _needed(each))
+        return replace(least, problem=problem, seconds=round(seconds, 3))
+    return _renamed(problem, best, bound_ms, seconds)
+
+
+def _needed(outcome: Outcome) -> float:
+    """Limit that an infeasible outcome asks for; infinite where it is not known."""
+    shortage = outcome.shortage
+    return math.inf if shortage is None or shortage.smallest_limit_mb is None else shortage.smallest_limit_mb
+
+
+def _renamed(problem: Problem, best: Outcome, bound_ms: float, seconds: float) -> Outcome:
+    """Tell the outcome of the last run as the whole problem's, with the least bound of all."""
+    assert best.plan is not None, "an outcome with a plan"  # noqa: S101
+    assert best.makespan_ms is not None, "an outcome with a plan"  # noqa: S101
+    bound_ms = min(bound_ms, best.makespan_ms)
+    proven = best.makespan_ms - bound_ms <= PROVEN * best.makespan_ms
+    stopped_by = StoppedBy.BUDGET if best.stopped_by is StoppedBy.PROOF else best.stopped_by
+    return replace(
+        best,
+        problem=problem,
+        plan=Plan(problem=problem, counts=best.plan.counts),
+        status=Status.OPTIMAL if proven else Status.FEASIBLE,
+        stopped_by=StoppedBy.PROOF if proven else stopped_by,
+        lower_bound_ms=bound_ms,
+        seconds=round(seconds, 3),
+    )

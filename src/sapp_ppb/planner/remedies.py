@@ -44,11 +44,11 @@ def find_remedies(problem: Problem, least: Plan, *, time_limit_s: float) -> tupl
     -------
     tuple
         Pairs of a change and its value, at most one of a kind: less constant memory
-        first, then a schedule, a recompute type, fewer chunks and one more stage.
+        first, then nothing fixed, a schedule, a recompute type, fewer chunks and one more stage.
     """
     end = time.monotonic() + time_limit_s
     found: list[Remedy] = _less_constant_memory(problem, least)
-    families = [_schedules(problem), _types(problem), _chunks(problem), _stages(problem)]
+    families = [_unfixed(problem), _schedules(problem), _types(problem), _chunks(problem), _stages(problem)]
     for left, family in zip(range(len(families), 0, -1), families, strict=True):
         # An equal share of what is left for each that is still to come.
         until = time.monotonic() + (end - time.monotonic()) / left
@@ -99,6 +99,12 @@ def _less_constant_memory(problem: Problem, least: Plan) -> list[Remedy]:
     return [("constant_memory_less_by_mb", less)] if _holds(changed, least) else []
 
 
+def _unfixed(problem: Problem) -> Iterator[Candidate]:
+    """Keep nothing of a given plan."""
+    if problem.fix is not None:
+        yield ("fix", "none"), lambda: replace(problem, fix=None)
+
+
 def _schedules(problem: Problem) -> Iterator[Candidate]:
     """Name a schedule that keeps fewer micro-batches alive."""
     name = _LIGHTER.get(problem.schedule_name)
@@ -121,7 +127,9 @@ def _with_type(problem: Problem, types: tuple[Recompute, ...], more: Recompute) 
 
 
 def _chunks(problem: Problem) -> Iterator[Candidate]:
-    """Take fewer chunks, the most first; one chunk has 1F1B."""
+    """Take fewer chunks, the most first; one chunk has 1F1B.  What is fixed has the cells it has."""
+    if problem.fix is not None:
+        return
     for chunks in range(problem.interleave - 1, 0, -1):
         yield ("interleave", chunks), _with_chunks(problem, chunks)
 
@@ -134,5 +142,7 @@ def _with_chunks(problem: Problem, chunks: int) -> Callable[[], Problem]:
 
 def _stages(problem: Problem) -> Iterator[Candidate]:
     """Add a stage like the others, where all are alike in memory; the time of a hop holds nothing."""
+    if problem.fix is not None:
+        return
     if not isinstance(problem.memory_limit_mb, tuple) and not isinstance(problem.constant_memory_mb, tuple):
         yield ("stages", problem.stages + 1), lambda: replace(problem, stages=problem.stages + 1, p2p_ms=0.0)

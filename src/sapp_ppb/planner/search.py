@@ -11,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.fix import Fix
 from sapp_ppb.plan import Plan
-from sapp_ppb.planner.search_kernel import anneal, repair
+from sapp_ppb.planner.budget import number_of_ops
+from sapp_ppb.planner.search_kernel import anneal, repair, tie_break
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator.graph import graph_of
 from sapp_ppb.simulator.memory import live_rows
-from sapp_ppb.simulator.price import layer_tables
+from sapp_ppb.simulator.price import layer_tables, price_rule
 from sapp_ppb.simulator.timeline import hop_times, simulate
 
 Array = NDArray[np.float64]
@@ -38,6 +41,8 @@ _HOT, _COLD = 5e-3, 5e-5
 _HEATS, _COLDER = (1.0, 4.0, 0.2, 4.0, 1.0), 1 / 3
 # Ops of a step that is long enough to be shortened for the first look.
 _LONG = 30_000
+# Temperatures among plans of equal makespan, in forward times of a layer.
+_WARM, _COOL = 0.2, 1e-6
 # What unevenness weighs against the makespan, in temperatures.
 _GUIDANCE = 50.0
 
@@ -48,14 +53,18 @@ class Tables:
 
     fwd: Array
     bwd: Array
+    wgt: Array
     act: Array
     par: Array
+    again: Array
     usable: NDArray[np.bool_]
     kind: NDArray[np.int64]
+    kept: NDArray[np.int64]
     fixed: Array
     held: Array
     limit: Array
     live: Array
+    again_of: NDArray[np.int64]
     row_start: NDArray[np.int64]
     least: NDArray[np.int64]
     stage_of: NDArray[np.int64]
@@ -63,11 +72,21 @@ class Tables:
 
     def memory(self) -> tuple[NDArray[np.generic], ...]:
         """Arrays from ``fixed`` on that ``repair`` takes."""
-        return (self.fixed, self.held, self.limit, self.live, self.row_start)
+        return (self.fixed, self.held, self.limit, self.live, self.again_of, self.row_start)
 
     def layers(self) -> tuple[NDArray[np.generic], ...]:
         """Arrays of the layers."""
-        return (self.fwd, self.bwd, self.act, self.par, self.usable, self.kind)
+        return (
+            self.fwd,
+            self.bwd,
+            self.wgt,
+            self.act,
+            self.par,
+            self.again,
+            self.usable,
+            self.kind,
+            self.kept,
+        )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -78,6 +97,7 @@ class State:
     rec: NDArray[np.int64]
     banned: NDArray[np.int64]
     costs: Array
+    over: Array  # MB that each stage is over
     score: Array  # excess MB and makespan, now and at best
     best: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
@@ -88,6 +108,7 @@ class State:
             rec=self.best[1].copy(),
             banned=self.best[2].copy(),
             costs=self.costs.copy(),
+            over=self.over.copy(),
             score=np.array([self.score[2], self.score[3], self.score[2], self.score[3]]),
             best=(self.best[0].copy(), self.best[1].copy(), self.best[2].copy()),
         )
@@ -97,21 +118,35 @@ def search_tables(problem: Problem) -> Tables:
     """Lay a problem out for the kernels."""
     tables, schedule = layer_tables(problem), problem.order
     kind = np.repeat(np.arange(len(problem.model.bodies)), [layer.count for layer in problem.model.bodies])
-    rows = live_rows(schedule)
+    rows = live_rows(schedule, problem.recompute_working_set)
+    again = tables.again_mb[kind] if problem.recompute_working_set else np.zeros((0, len(Recompute)))
     cells = range(problem.cells)
     fixed = tables.fixed
     return Tables(
         fwd=tables.forward_ms[kind],
         bwd=tables.backward_ms[kind],
+        wgt=tables.weight_ms[kind],
         act=tables.activation_mb[kind],
         par=tables.parameter_mb[kind],
+        again=again,
         usable=tables.considered[kind],
         kind=kind.astype(np.int64),
-        fixed=np.array([fixed.forward_ms, fixed.backward_ms, fixed.activation_mb, fixed.parameter_mb]),
+        kept=(problem.fix or Fix()).recomputed,
+        fixed=np.array(
+            [
+                fixed.forward_ms,
+                fixed.backward_ms,
+                fixed.activation_mb,
+                fixed.parameter_mb,
+                fixed.again_mb,
+                fixed.weight_ms,
+            ]
+        ),
         held=np.array(problem.constant_per_stage_mb),
         # A limit that nothing reaches keeps infinities out of the kernels.
         limit=np.minimum(problem.limit_per_stage_mb, 1e18),
         live=np.concatenate([live.rows for live in rows]),
+        again_of=np.concatenate([live.again for live in rows]),
         row_start=np.cumsum([0, *(len(live.rows) for live in rows)], dtype=np.int64),
         least=np.array([problem.least_layers(cell) for cell in cells], dtype=np.int64),
         stage_of=np.array(
@@ -130,20 +165,21 @@ def search_tables(problem: Problem) -> Tables:
     )
 
 
-# Columns of a graph that the kernels take, and what its hops cost.
-Timing = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Array]
+# Columns of a graph that the kernels take, what its hops cost, and how its ops are priced.
+Timing = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Array, Array]
 
 
 def _timing(problem: Problem) -> Timing:
     graph = graph_of(problem)
-    return (graph.price, graph.before, graph.giver, hop_times(problem, graph))
+    return (graph.price, graph.before, graph.giver, hop_times(problem, graph), price_rule(problem))
 
 
 def _shorter(problem: Problem) -> Problem | None:
     """Find the same problem with as few micro-batches as fill the pipeline, where that saves much."""
-    ops, whole = 2 * problem.cells * problem.micro_batches, problem.micro_batches % problem.stages == 0
-    fixed = problem.micro_batch_group is not None or problem.order_file is not None
-    if ops < _LONG or not whole or problem.micro_batches < 4 * problem.stages or fixed:
+    ops, whole = number_of_ops(problem), problem.micro_batches % problem.stages == 0
+    if ops < _LONG or not whole or problem.micro_batches < 4 * problem.stages or problem.micro_batch_group:
+        return None
+    if problem.schedule_name in (ScheduleName.CUSTOM, ScheduleName.ZB_AUTO):  # orders for this M alone
         return None
     return replace(problem, micro_batches=2 * problem.stages)
 
@@ -161,6 +197,8 @@ class Search:
     def __init__(self, problem: Problem, seed: int, *, may_mix: bool = True) -> None:
         self.problem = problem
         self.may_mix = may_mix
+        self._split = None if problem.fix is None else problem.fix.layers
+        self._may_shift = self._split is None
         self.tables = search_tables(problem)
         self._fine = _timing(problem)
         # Scattered starts of a long step are timed on a shorter one, with the memory of the long.
@@ -168,11 +206,14 @@ class Search:
         self._coarse = self._fine if shorter is None else _timing(shorter)
         self._graph = self._fine
         self._cheaper = len(self._fine[0]) / len(self._coarse[0])
+        # Both are small against the time of a layer, and the second against the first.
+        layer_ms = float(self.tables.fwd.mean())
+        self._ties = layer_ms * np.array([1e-3, 1e-5 / (problem.cells * problem.model.body_count)])
         self._random = np.array([seed * 1_000_003 + 12_345], dtype=np.uint64)
         self._numbers = np.random.default_rng(seed)
         cells = problem.cells
         self._pool = (
-            np.zeros((_POOL, 2, cells)),
+            np.zeros((_POOL, 3, cells)),
             np.zeros(_POOL),
             np.zeros(1, dtype=np.int64),
             np.arange(_POOL),
@@ -223,14 +264,16 @@ class Search:
     def _fresh(self, bound: NDArray[np.int64]) -> State:
         """State of given cells, every layer in its fastest type where that fits."""
         tables = self.tables
+        if self._split is not None:
+            bound = np.concatenate([[0], np.cumsum(self._split)]).astype(np.int64)
         _keep_least(bound, tables.least)
         rec = np.argmin(np.where(tables.usable, tables.bwd, np.inf), axis=1)
         banned = np.full(self.problem.cells, -1 if self.may_mix else Recompute.COMM, dtype=np.int64)
         return self._state(bound, rec, banned)
 
     def resume(self, plan: Plan) -> State:
-        """State of a given plan."""
-        sizes = plan.layers_per_cell
+        """State of a given plan; where the split is fixed, only its recompute is taken."""
+        sizes = plan.layers_per_cell if self._split is None else np.array(self._split)
         bound = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         rec = np.concatenate(
             [
@@ -245,7 +288,7 @@ class Search:
 
     def _state(self, bound: NDArray[np.int64], rec: NDArray[np.int64], banned: NDArray[np.int64]) -> State:
         tables, chunks = self.tables, self.problem.interleave
-        costs = np.zeros((4, self.problem.cells))
+        costs = np.zeros((6, self.problem.cells))
         rec = rec.astype(np.int64)
         over = [
             repair(
@@ -256,7 +299,9 @@ class Search:
         ]  # fmt: skip
         score = np.array([sum(over), np.inf, np.inf, np.inf])
         best = (bound.copy(), rec.copy(), banned.copy())
-        return State(bound=bound, rec=rec, banned=banned, costs=costs, score=score, best=best)
+        return State(
+            bound=bound, rec=rec, banned=banned, costs=costs, over=np.array(over), score=score, best=best
+        )
 
     def anneal(self, state: State, moves: int, hot: float = _HOT, cold: float = _COLD) -> Iterator[State]:
         """Anneal a state in rounds; temperatures are shares of its makespan."""
@@ -273,12 +318,14 @@ class Search:
         work = state.costs[0].sum() + state.costs[1].sum()
         return float(work) * self.problem.micro_batches / self.problem.stages
 
-    def _round(self, state: State, moves: int, hot: float, cold: float) -> None:
+    def _round(self, state: State, moves: int, hot: float, cold: float, ceiling_ms: float = np.inf) -> None:
         tables = self.tables
+        guidance = _GUIDANCE if ceiling_ms == np.inf else 0.0
         anneal(
-            moves, hot, cold, _GUIDANCE, state.bound, state.rec, state.banned, state.costs, *state.best,
-            state.score, self._random, self.may_mix, *tables.layers(), *tables.memory(), tables.least,
-            tables.stage_of, tables.cells_of, *self._graph, *self._pool,
+            moves, hot, cold, guidance, ceiling_ms, self._ties, state.bound, state.rec, state.banned,
+            state.costs, state.over, *state.best, state.score, self._random, self.may_mix, self._may_shift,
+            *tables.layers(), *tables.memory(), tables.least, tables.stage_of, tables.cells_of, *self._graph,
+            *self._pool,
         )  # fmt: skip
 
     def plan_of(self, state: State) -> Plan | None:
@@ -339,12 +386,46 @@ class Search:
         if plan is not None:
             state.score[3] = simulate(plan).makespan_ms
 
+    def polish(self, plan: Plan, ceiling_ms: float, moves: int) -> Plan | None:
+        """
+        Look for a plan that is no slower than a ceiling and has less recompute.
+
+        Of equal recompute the one with the lower highest peak is preferred, then the
+        one in which neighbouring stages differ by fewer layers.
+
+        Parameters
+        ----------
+        plan
+            Where to begin; it is within the ceiling.
+        moves
+            Moves to try.
+
+        Returns
+        -------
+        Plan
+            The best one met; None when nothing near is within the ceiling.
+        """
+        state, tables = self.resume(plan), self.tables
+        self._time_on(self._fine)
+        rank = tie_break(
+            state.bound, state.costs, self._ties, tables.held, tables.limit, tables.live, tables.again_of,
+            tables.row_start, tables.cells_of,
+        )  # fmt: skip
+        state.score[:] = (state.score[0], rank, state.score[0], rank)
+        layer_ms = float(tables.fwd.mean())
+        self._round(state, moves, _WARM * layer_ms, _COOL * layer_ms, ceiling_ms)
+        return self.plan_of(state)
+
+    def go_on(self, state: State, moves: int) -> Iterator[State]:
+        """Anneal a state that is thought to be good, colder than a start."""
+        yield from self.anneal(state, moves, hot=_HOT * _COLDER)
+
     def refine(self, state: State, moves: int) -> Iterator[State]:
         """Anneal again from the best plan of a state, colder."""
         again = state.from_best()
         fresh = self._state(again.bound, again.rec, again.banned)
         fresh.score[:] = again.score
-        yield from self.anneal(fresh, moves, hot=_HOT * _COLDER)
+        yield from self.go_on(fresh, moves)
 
 
 def _rank(state: State) -> tuple[float, float]:

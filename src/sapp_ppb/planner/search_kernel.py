@@ -7,8 +7,12 @@ recompute types of a stage anew; every stage that it touches is repaired at once
 so that only plans that fit are ever timed.  See ``search.py`` for the meaning of
 the arrays, which all kernels here share:
 
-``costs``   forward, backward, activation, parameters of each cell, HEAD and TAIL included
-``fwd bwd act par usable kind``   of each layer in chain order
+``costs``   forward, backward, activation, parameters of each cell, HEAD and TAIL included,
+            its working set, and weight gradients
+``fwd bwd wgt act par again usable kind``   of each layer in chain order; ``again`` is empty where
+            the working set is left out
+``again_of``   chunk whose working set a row of live counts holds besides, -1 for none
+``kept``    recomputed layers by kind, type and cell where they are fixed, empty elsewhere
 """
 
 import math
@@ -58,19 +62,33 @@ def fastest(layer, banned, bwd, usable):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sum_cell(cell, bound, rec, fwd, bwd, act, par, fixed, costs):  # type: ignore[no-untyped-def]
+def sum_again(cell, bound, rec, again, costs):  # type: ignore[no-untyped-def]
+    """Find the working set of a cell: of its recomputed layers the one that holds most again."""
+    if again.shape[0] == 0:
+        return
+    costs[4, cell] = 0.0
+    for i in range(bound[cell], bound[cell + 1]):
+        costs[4, cell] = max(costs[4, cell], again[i, rec[i]])
+
+
+@kernel
+def sum_cell(  # type: ignore[no-untyped-def]
+    cell, bound, rec, fwd, bwd, wgt, act, par, again, fixed, costs
+):  # fmt: skip
     """Add up a cell from its layers."""
-    for q in range(4):
+    for q in range(6):
         costs[q, cell] = fixed[q, cell]
     for i in range(bound[cell], bound[cell + 1]):
         costs[0, cell] += fwd[i]
         costs[1, cell] += bwd[i, rec[i]]
         costs[2, cell] += act[i, rec[i]]
         costs[3, cell] += par[i]
+        costs[5, cell] += wgt[i]
+    sum_again(cell, bound, rec, again, costs)
 
 
 @kernel
-def most_over(stage, cells_of, held, limit, live, row_start, costs):  # type: ignore[no-untyped-def]
+def most_over(stage, cells_of, held, limit, live, again_of, row_start, costs):  # type: ignore[no-untyped-def]
     """Row of live counts that exceeds the limit most, and by how many MB (negative: slack)."""
     base = held[stage] - limit[stage]
     for cell in cells_of[stage]:
@@ -80,6 +98,8 @@ def most_over(stage, cells_of, held, limit, live, row_start, costs):  # type: ig
         total = base
         for v in range(cells_of.shape[1]):
             total += live[row, v] * costs[2, cells_of[stage, v]]
+        if again_of[row] >= 0:
+            total += costs[4, cells_of[stage, again_of[row]]]
         if total > over:
             worst, over = row, total
     return worst, over
@@ -87,13 +107,13 @@ def most_over(stage, cells_of, held, limit, live, row_start, costs):  # type: ig
 
 @kernel
 def squeeze(  # type: ignore[no-untyped-def]
-    stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs,
-    weight, noise, random,
+    stage, cells_of, bound, rec, banned, bwd, act, again, usable, kind, held, limit, live, again_of,
+    row_start, costs, weight, noise, random,
 ):  # fmt: skip
     """Recompute more until the stage fits; returns MB that are still too much, 0 when it fits."""
     tolerance = _SLACK * limit[stage]
     while True:
-        worst, over = most_over(stage, cells_of, held, limit, live, row_start, costs)
+        worst, over = most_over(stage, cells_of, held, limit, live, again_of, row_start, costs)
         if over <= tolerance:
             return 0.0
         best, chosen, best_score = -1, -1, 0.0
@@ -116,13 +136,13 @@ def squeeze(  # type: ignore[no-untyped-def]
                         best, chosen, best_score = i, r, score
         if best < 0:
             return over
-        retype(best, chosen, stage, cells_of, bound, rec, bwd, act, costs)
+        retype(best, chosen, stage, cells_of, bound, rec, bwd, act, again, costs)
 
 
 @kernel
 def relax(  # type: ignore[no-untyped-def]
-    stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs,
-    weight, noise, random,
+    stage, cells_of, bound, rec, banned, bwd, act, again, usable, kind, held, limit, live, again_of,
+    row_start, costs, weight, noise, random,
 ):  # fmt: skip
     """Recompute less while that still fits, the most time saved first."""
     while True:
@@ -140,17 +160,23 @@ def relax(  # type: ignore[no-untyped-def]
                     if score <= best_score:
                         continue
                     costs[2, cell] += act[i, r] - act[i, now]
-                    over = most_over(stage, cells_of, held, limit, live, row_start, costs)[1]
+                    rec[i] = r
+                    sum_again(cell, bound, rec, again, costs)
+                    over = most_over(stage, cells_of, held, limit, live, again_of, row_start, costs)[1]
                     costs[2, cell] -= act[i, r] - act[i, now]
+                    rec[i] = now
+                    sum_again(cell, bound, rec, again, costs)
                     if over <= _SLACK * limit[stage]:
                         best, chosen, best_score = i, r, score
         if best < 0:
             return
-        retype(best, chosen, stage, cells_of, bound, rec, bwd, act, costs)
+        retype(best, chosen, stage, cells_of, bound, rec, bwd, act, again, costs)
 
 
 @kernel
-def retype(layer, recompute, stage, cells_of, bound, rec, bwd, act, costs):  # type: ignore[no-untyped-def]
+def retype(  # type: ignore[no-untyped-def]
+    layer, recompute, stage, cells_of, bound, rec, bwd, act, again, costs
+):  # fmt: skip
     """Give a layer another type and its cell the difference."""
     cell = cells_of[stage, 0]
     for v in range(cells_of.shape[1]):
@@ -160,15 +186,43 @@ def retype(layer, recompute, stage, cells_of, bound, rec, bwd, act, costs):  # t
     costs[1, cell] += bwd[layer, recompute] - bwd[layer, rec[layer]]
     costs[2, cell] += act[layer, recompute] - act[layer, rec[layer]]
     rec[layer] = recompute
+    sum_again(cell, bound, rec, again, costs)
+
+
+@kernel
+def keep_types(cell, bound, rec, kind, kept):  # type: ignore[no-untyped-def]
+    """Give a cell's layers the types that are fixed, and return how many layers it lacks for that."""
+    lacking = 0
+    for k in range(kept.shape[0]):
+        i = bound[cell]
+        while i < bound[cell + 1] and kind[i] != k:
+            i += 1
+        for r in range(_TYPES - 1, 0, -1):
+            for _ in range(kept[k, r, cell]):
+                if i < bound[cell + 1] and kind[i] == k:
+                    rec[i] = r
+                    i += 1
+                else:
+                    lacking += 1
+        while i < bound[cell + 1] and kind[i] == k:
+            rec[i] = 0
+            i += 1
+    return lacking
 
 
 @kernel
 def repair(  # type: ignore[no-untyped-def]
-    stage, afresh, cells_of, bound, rec, banned, fwd, bwd, act, par, usable, kind, fixed, held, limit, live,
-    row_start, costs, weight, noise, random,
+    stage, afresh, cells_of, bound, rec, banned, fwd, bwd, wgt, act, par, again, usable, kind, kept, fixed,
+    held, limit, live, again_of, row_start, costs, weight, noise, random,
 ):  # fmt: skip
     """Make a touched stage fit again with as little recompute as greed finds; returns MB over."""
     stuck = 0.0
+    if kept.shape[0] > 0:
+        for cell in cells_of[stage]:
+            stuck += _STUCK * keep_types(cell, bound, rec, kind, kept)
+            sum_cell(cell, bound, rec, fwd, bwd, wgt, act, par, again, fixed, costs)
+        over = most_over(stage, cells_of, held, limit, live, again_of, row_start, costs)[1]
+        return stuck + (over if over > _SLACK * limit[stage] else 0.0)
     for cell in cells_of[stage]:
         for i in range(bound[cell], bound[cell + 1]):
             if afresh or not usable[i, rec[i]] or rec[i] == banned[cell]:
@@ -176,18 +230,18 @@ def repair(  # type: ignore[no-untyped-def]
                 if rec[i] < 0:  # the layer's only type is banned here: no plan, however roomy
                     rec[i] = fastest(i, -1, bwd, usable)
                     stuck += _STUCK
-        sum_cell(cell, bound, rec, fwd, bwd, act, par, fixed, costs)
+        sum_cell(cell, bound, rec, fwd, bwd, wgt, act, par, again, fixed, costs)
     over = stuck + squeeze(
-        stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs,
-        weight, noise, random,
+        stage, cells_of, bound, rec, banned, bwd, act, again, usable, kind, held, limit, live, again_of,
+        row_start, costs, weight, noise, random,
     )  # fmt: skip
     if over == 0.0:
         relax(
-            stage, cells_of, bound, rec, banned, bwd, act, usable, kind, held, limit, live, row_start, costs,
-            weight, noise, random,
+            stage, cells_of, bound, rec, banned, bwd, act, again, usable, kind, held, limit, live, again_of,
+            row_start, costs, weight, noise, random,
         )  # fmt: skip
     for cell in cells_of[stage]:
-        sum_cell(cell, bound, rec, fwd, bwd, act, par, fixed, costs)
+        sum_cell(cell, bound, rec, fwd, bwd, wgt, act, par, again, fixed, costs)
     return over
 
 
@@ -232,7 +286,7 @@ def may_leave(cell, bound, least):  # type: ignore[no-untyped-def]
 
 @kernel
 def propose(  # type: ignore[no-untyped-def]
-    bound, rec, banned, kind, stage_of, cells_of, least, touched, may_mix, random
+    bound, rec, banned, kind, stage_of, cells_of, least, touched, may_mix, may_shift, random
 ):  # fmt: skip
     """Draw a move and carry out its shifts; False when the drawn move does not exist."""
     cells, chunks, stages = len(stage_of), cells_of.shape[1], len(cells_of)
@@ -243,7 +297,7 @@ def propose(  # type: ignore[no-untyped-def]
         banned[cell] = 3 - banned[cell]
         touched[stage_of[cell]] = True
         return True
-    if u < 0.22 or cells == 1:  # another choice of recompute for one stage
+    if u < 0.22 or cells == 1 or not may_shift:  # another choice of recompute for one stage
         touched[below(random, stages)] = True
         return True
     if u < 0.50 or stages == 1:  # one layer, anywhere
@@ -300,36 +354,61 @@ def load_spread(costs, cells_of):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def tie_break(  # type: ignore[no-untyped-def]
+    bound, costs, weights, held, limit, live, again_of, row_start, cells_of
+):  # fmt: skip
+    """
+    Rank plans of equal makespan: recompute, then highest peak, then unevenness of neighbours.
+
+    The sum of all backwards is what recompute adds to; ``weights`` of a peak's share of its
+    limit, and of a layer that neighbours differ by, are small enough to come after it.
+    """
+    total, highest, rough = 0.0, 0.0, 0.0
+    for cell in range(costs.shape[1]):
+        total += costs[1, cell]
+    for s in range(len(cells_of)):
+        over = most_over(s, cells_of, held, limit, live, again_of, row_start, costs)[1]
+        highest = max(highest, (over + limit[s]) / max(limit[s], 1.0))
+        if s > 0:
+            for v in range(cells_of.shape[1]):
+                here, there = cells_of[s, v], cells_of[s - 1, v]
+                rough += abs((bound[here + 1] - bound[here]) - (bound[there + 1] - bound[there]))
+    return total + weights[0] * highest + weights[1] * rough
+
+
+@kernel
 def anneal(  # type: ignore[no-untyped-def]
-    moves, hot, cold, guidance, bound, rec, banned, costs, best_bound, best_rec, best_banned, score, random,
-    may_mix, fwd, bwd, act, par, usable, kind, fixed, held, limit, live, row_start, least, stage_of, cells_of,
-    g_price, g_before, g_giver, hop_ms, paths, path_hops, pool, order,
+    moves, hot, cold, guidance, ceiling, ties, bound, rec, banned, costs, over, best_bound, best_rec,
+    best_banned, score, random, may_mix, may_shift, fwd, bwd, wgt, act, par, again, usable, kind, kept,
+    fixed, held, limit, live, again_of, row_start, least, stage_of, cells_of, g_price, g_before, g_giver,
+    hop_ms, rule, paths, path_hops, pool, order,
 ):  # fmt: skip
     """
     Anneal for a number of moves, from temperature ``hot`` down to ``cold``.
 
-    ``score`` holds excess MB and makespan of the current state, then of the best
-    one; a state with less excess is always better, whatever its makespan.
+    ``over`` holds the MB that each stage is over, ``score`` excess MB and makespan of the
+    current state, then of the best one; a state with less excess is always better,
+    whatever its makespan.  Under a finite ``ceiling`` only plans that are no slower count,
+    and ``tie_break`` takes the place of the makespan.
     """
     cells, stages, chunks = len(stage_of), len(cells_of), cells_of.shape[1]
     new_bound, new_rec, new_banned = bound.copy(), rec.copy(), banned.copy()
     new_costs = costs.copy()
     touched = np.zeros(stages, np.bool_)
-    over = np.zeros(stages)
     weight = np.ones(chunks)
-    durations, ends = np.empty(4 * cells), np.empty(len(g_price))
-    uses = np.empty(4 * cells)
-    for s in range(stages):
-        over[s] = max(0.0, most_over(s, cells_of, held, limit, live, row_start, costs)[1] - _SLACK * limit[s])
+    durations, ends = np.empty(rule.shape[0] * cells), np.empty(len(g_price))
+    uses = np.empty(rule.shape[0] * cells)
     new_over = over.copy()
     spread = load_spread(costs, cells_of)
     simulated = 0
     for move in range(moves):
         temperature = hot * (cold / hot) ** (move / moves)
         new_bound[:], new_rec[:], new_banned[:] = bound, rec, banned
-        if not propose(
-            new_bound, new_rec, new_banned, kind, stage_of, cells_of, least, touched, may_mix, random
-        ):
+        moved = propose(
+            new_bound, new_rec, new_banned, kind, stage_of, cells_of, least, touched, may_mix, may_shift,
+            random,
+        )  # fmt: skip
+        if not moved:
             continue
         new_costs[:, :] = costs
         new_over[:] = over
@@ -341,8 +420,9 @@ def anneal(  # type: ignore[no-untyped-def]
             if touched[s]:
                 afresh = uniform(random) < 0.5
                 new_over[s] = repair(
-                    s, afresh, cells_of, new_bound, new_rec, new_banned, fwd, bwd, act, par, usable, kind,
-                    fixed, held, limit, live, row_start, new_costs, weight, noise, random,
+                    s, afresh, cells_of, new_bound, new_rec, new_banned, fwd, bwd, wgt, act, par, again,
+                    usable, kind, kept, fixed, held, limit, live, again_of, row_start, new_costs, weight,
+                    noise, random,
                 )  # fmt: skip
         excess = new_over.sum()
         if excess > score[0]:
@@ -352,19 +432,26 @@ def anneal(  # type: ignore[no-untyped-def]
             threshold = score[1] - temperature * math.log(1.0 - uniform(random))
             # The guide counts in comparisons only; it fades as the temperature falls.
             threshold += temperature * guidance * spread - guide
-            if pool_exceeds(new_costs, paths, path_hops, pool[0], order, threshold):
+            slowest = threshold if ceiling == math.inf else ceiling
+            if pool_exceeds(new_costs, paths, path_hops, pool[0], order, slowest):
                 continue
         makespan = math.inf
         if excess == 0.0:
-            set_durations(new_costs, durations)
+            set_durations(new_costs, rule, durations)
             makespan = longest_path(g_before, g_price, g_giver, hop_ms, durations, ends)
             simulated += 1
-            if makespan > threshold:
+            if makespan > (threshold if ceiling == math.inf else ceiling):
                 keep_path(
-                    (g_price, g_before, g_giver), hop_ms, durations, ends, uses, paths, path_hops, pool,
-                    order,
+                    (g_price, g_before, g_giver), hop_ms, rule, durations, ends, uses, paths, path_hops,
+                    pool, order,
                 )  # fmt: skip
                 continue
+            if ceiling < math.inf:
+                makespan = tie_break(
+                    new_bound, new_costs, ties, held, limit, live, again_of, row_start, cells_of
+                )  # fmt: skip
+                if makespan > threshold:
+                    continue
         bound[:], rec[:], banned[:] = new_bound, new_rec, new_banned
         costs[:, :] = new_costs
         over[:] = new_over

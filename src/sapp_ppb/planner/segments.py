@@ -44,34 +44,49 @@ def chain_segments(problem: Problem) -> Segments:
     O(S N^2 K), N layers of K entries.
     """
     tables, runs = layer_tables(problem), _runs(problem)
-    lengths = runs.sum(axis=2)
-    backwards = np.tril(np.ones_like(lengths, dtype=bool), -1)
     forward = runs @ tables.forward_ms
-    hull, share = _Hull(tables), shares(problem)
+    hull, share, allowed = _Hull(tables), shares(problem), allowed_runs(problem)
     forward_ms, total_ms = np.empty(share.shape), np.empty(share.shape)
     for stage in range(problem.stages):
         backward = hull.least_backward(runs, share[stage])
-        misfit = backwards | (lengths < problem.least_layers(stage))
         forward_ms[stage] = forward + tables.fixed.forward_ms[stage]
         total_ms[stage] = np.where(
-            misfit, np.inf, forward_ms[stage] + backward + tables.fixed.backward_ms[stage]
+            ~allowed[stage], np.inf, forward_ms[stage] + backward + tables.fixed.backward_ms[stage]
         )
     return Segments(forward_ms=forward_ms, total_ms=total_ms)
 
 
-def shares(problem: Problem) -> Floats:
+def allowed_runs(problem: Problem) -> NDArray[np.bool_]:
+    """Find the runs that each stage may hold, by their layers alone; shape (S, N + 1, N + 1)."""
+    layers = np.arange(problem.model.body_count + 1)
+    lengths = layers[None, :] - layers[:, None]
+    if problem.fix is not None and problem.fix.layers is not None:
+        stops = np.cumsum(problem.fix.layers)
+        starts = stops - problem.fix.layers
+        at = np.arange(problem.stages)
+        allowed = np.zeros((problem.stages, *lengths.shape), dtype=bool)
+        allowed[at, starts, stops] = True
+        return allowed
+    least = np.array([problem.least_layers(stage) for stage in range(problem.stages)])
+    return np.asarray(lengths >= least[:, None, None])
+
+
+def shares(problem: Problem, again_mb: float = 0.0) -> Floats:
     """
     Activation memory that one micro-batch of a run may hold; shape (S, N + 1, N + 1).
 
-    One chunk leaves one row of live counts: limit, constant, parameters and the
-    fixed layers' activations leave a room that the live micro-batches share.
+    With one chunk the live micro-batches share what limit, constant, parameters and
+    the fixed layers' activations leave, less the working set where it counts.
     """
     tables = layer_tables(problem)
     parameters = _runs(problem) @ tables.parameter_mb
     room = np.subtract(problem.limit_per_stage_mb, problem.constant_per_stage_mb) - tables.fixed.parameter_mb
-    live = np.array([rows.rows[0, 0] for rows in live_rows(problem.order)])
-    share: Floats = (room[:, None, None] - parameters) / live[:, None, None]
-    return share - tables.fixed.activation_mb[:, None, None]
+    share = np.full((problem.stages, *parameters.shape), np.inf)
+    for stage, live in enumerate(live_rows(problem.order, problem.recompute_working_set)):
+        for lives, again in zip(live.rows[:, 0], live.again, strict=True):
+            free = room[stage] - parameters - (again_mb if again >= 0 else 0.0)
+            share[stage] = np.minimum(share[stage], free / lives)
+    return np.asarray(share - tables.fixed.activation_mb[:, None, None])
 
 
 def _runs(problem: Problem) -> Floats:

@@ -1,4 +1,4 @@
-"""Leave alone what need not be recomputed: same makespan or better, still within the limit."""
+"""Which of plans of equal makespan is better, and recompute taken off where nothing needs it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,9 +8,29 @@ from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
+from sapp_ppb.simulator import Timeline
 from sapp_ppb.simulator.memory import live_rows
-from sapp_ppb.simulator.price import layer_tables, price
+from sapp_ppb.simulator.price import layer_tables, price, without_recompute
 from sapp_ppb.targets import may_mix_selective_and_comm
+
+
+def tie_rank(timeline: Timeline) -> tuple[float, float, int]:
+    """
+    Rank a plan among those of its makespan; the least is best.
+
+    Returns
+    -------
+    tuple
+        Milliseconds a micro-batch that recompute adds, highest share of a limit (MB where
+        there is no limit), and layers by which neighbouring stages differ.
+    """
+    plan = timeline.plan
+    added = price(plan).backward_ms - without_recompute(plan).backward_ms
+    limits = np.array(plan.problem.limit_per_stage_mb)
+    peaks = np.array(timeline.peak_memory_mb) / np.where(np.isfinite(limits), np.maximum(limits, 1.0), 1.0)
+    rough = np.abs(np.diff(plan.per_chunk_and_stage(plan.layers_per_cell), axis=1)).sum()
+    # Sums of the same numbers in another order differ in the last bits only.
+    return float(round(added.sum(), 6)), float(round(peaks.max(), 9)), int(rough)
 
 
 def tidied(plan: Plan) -> Plan:
@@ -27,9 +47,11 @@ def tidied(plan: Plan) -> Plan:
     """
     problem, tables = plan.problem, layer_tables(plan.problem)
     counts, costs = plan.counts.copy(), price(plan)
-    activation = costs.activation_mb.copy()
+    if problem.fix is not None and problem.fix.recompute is not None:
+        return plan
+    activation, again = costs.activation_mb.copy(), costs.again_mb.copy()
     placement = problem.order.placement
-    for stage, live in enumerate(live_rows(problem.order)):
+    for stage, live in enumerate(live_rows(problem.order, problem.recompute_working_set)):
         cells = [placement.cell_of(stage, chunk, problem.stages) for chunk in range(problem.interleave)]
         limit = problem.limit_per_stage_mb[stage]
         room = limit - problem.constant_per_stage_mb[stage] - costs.parameter_mb[cells].sum()
@@ -37,12 +59,14 @@ def tidied(plan: Plan) -> Plan:
             for k, more, less in _steps(plan):
                 gained = tables.activation_mb[k, less] - tables.activation_mb[k, more]
                 while counts[k, more, cell] and _may_turn(plan, counts[:, :, cell], k, more, less):
+                    before = activation[cell], again[cell]
+                    counts[k, [more, less], cell] += (-1, 1)
                     activation[cell] += gained
-                    if (live.rows @ activation[cells]).max() > room:
-                        activation[cell] -= gained
+                    again[cell] = (tables.again_mb * (counts[:, :, cell] > 0)).max()
+                    if live.totals(activation[cells], again[cells]).max() > room:
+                        activation[cell], again[cell] = before
+                        counts[k, [more, less], cell] += (1, -1)
                         break
-                    counts[k, more, cell] -= 1
-                    counts[k, less, cell] += 1
     return replace(plan, counts=counts)
 
 

@@ -47,12 +47,8 @@ class Point(Protocol):
         """No plan of the region is faster."""
 
     @property
-    def forward_ms(self) -> Floats:
-        """Forward times of the cells; shape (cells,)."""
-
-    @property
-    def backward_ms(self) -> Floats:
-        """Backward times of the cells; shape (cells,)."""
+    def times_ms(self) -> Floats:
+        """F, B and W of the cells; shape (3, cells)."""
 
     @property
     def is_whole(self) -> bool:
@@ -141,10 +137,10 @@ class Tree(Generic[R, P]):
     cutoff_ms
         Makespan of the best plan known.
     centre
-        Times of its cells, forward and backward; shape (cells,) each.
+        F, B and W of its cells; shape (3, cells).
     """
 
-    def __init__(self, program: Program[R, P], cutoff_ms: float, centre: tuple[Floats, Floats]) -> None:
+    def __init__(self, program: Program[R, P], cutoff_ms: float, centre: Floats) -> None:
         self._program = program
         self._cutoff_ms = cutoff_ms
         self._centre, self._centre_ms = centre, math.inf
@@ -239,16 +235,13 @@ class Tree(Generic[R, P]):
     def _cut(self, point: P) -> int:
         """State paths broken between a point and the centre, or at the point itself."""
         above = point.bound_ms * (1 + 1e-7)
-        pulled = [
-            _PULL * ours + (1 - _PULL) * centre
-            for ours, centre in zip((point.forward_ms, point.backward_ms), self._centre, strict=True)
-        ]
-        cuts = self._separator.paths(pulled[0], pulled[1], _WINDOWS, above)
+        pulled = _PULL * point.times_ms + (1 - _PULL) * self._centre
+        cuts = self._separator.paths(pulled, _WINDOWS, above)
         if len(cuts) < 2:
-            exact = self._separator.paths(point.forward_ms, point.backward_ms, _WINDOWS, above)
+            exact = self._separator.paths(point.times_ms, _WINDOWS, above)
             longest = max((cut.length_ms for cut in exact), default=point.bound_ms)
             if longest < self._centre_ms:
-                self._centre, self._centre_ms = (point.forward_ms, point.backward_ms), longest
+                self._centre, self._centre_ms = point.times_ms, longest
             cuts += exact
         for cut in cuts:
             self._program.state(cut)

@@ -22,6 +22,5 @@ def compile_kernels() -> None:
     problem = Problem(model=Model(name="warm-up", layers=(body,)), stages=2, micro_batches=2)
     for _ in Search(problem, seed=0).run(moves=1):
         pass
-    ones = np.ones(problem.cells)
-    Separator(problem).paths(ones, ones, windows=1, above_ms=0.0)
+    Separator(problem).paths(np.ones((3, problem.cells)), windows=1, above_ms=0.0)
     batched_makespans(problem, np.ones((1, 4 * problem.cells)))

@@ -2,7 +2,17 @@
 
 from sapp_ppb.readers.json_file import read_json
 from sapp_ppb.readers.model_file import read_model
+from sapp_ppb.readers.named_plan import NamedPlan
 from sapp_ppb.readers.order_file import read_order
 from sapp_ppb.readers.plan_file import read_plan
+from sapp_ppb.readers.user_plans import is_yaml, read_user_plans
 
-__all__ = ["read_json", "read_model", "read_order", "read_plan"]
+__all__ = [
+    "NamedPlan",
+    "is_yaml",
+    "read_json",
+    "read_model",
+    "read_order",
+    "read_plan",
+    "read_user_plans",
+]

@@ -6,16 +6,15 @@ the first fault.  Here every doubled key and every number that is not finite is
 found, and named by its place in the document.
 """
 
-import codecs
 import json
 import math
 from collections import Counter
 from collections.abc import Iterator
 from os import PathLike
-from pathlib import Path
 from typing import NamedTuple
 
 from sapp_ppb.errors import InputError
+from sapp_ppb.readers.text_file import printable, read_text
 
 LARGEST_FILE_MB = 64
 DEEPEST_NESTING = 100
@@ -61,9 +60,7 @@ def read_document(path: str | PathLike[str]) -> Document:
         UTF-8, no JSON (with line and column) or nested deeper than 100 levels.
     """
     where = str(path)
-    text = _decoded(where, _bytes_of(where, path))
-    if not text.strip():
-        raise InputError(where, ["the file is empty; it must hold JSON"])
+    text = read_text(path, largest_mb=LARGEST_FILE_MB, format_name="JSON")
     deep = InputError(where, [f"the JSON is nested deeper than {DEEPEST_NESTING} levels"])
     try:
         value: object = json.loads(text, object_pairs_hook=_object, parse_int=_integer)
@@ -79,50 +76,6 @@ def read_document(path: str | PathLike[str]) -> Document:
             raise deep
         faults += _faults_at(place, item)
     return Document(value, tuple(faults))
-
-
-def read_text(path: str | PathLike[str]) -> str:
-    """
-    Text of a UTF-8 file, a byte order mark and all line ends kept.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, a folder, unreadable, larger than 64 MB or no UTF-8.
-    """
-    where = str(path)
-    content = _bytes_of(where, path)
-    mark = "\ufeff" if content.startswith(codecs.BOM_UTF8) else ""
-    return mark + _decoded(where, content)
-
-
-def _bytes_of(where: str, path: str | PathLike[str]) -> bytes:
-    """Content of a file, one byte more than allowed at most."""
-    limit = LARGEST_FILE_MB * 2**20
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(limit + 1)
-    except FileNotFoundError:
-        raise InputError(where, ["there is no such file; check the path"]) from None
-    except IsADirectoryError:
-        raise InputError(where, ["is a folder; name a file in it"]) from None
-    except PermissionError:
-        raise InputError(where, ["the file may not be read; check its permissions"]) from None
-    except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(where, [f"the file can not be read ({reason}); check the path"]) from None
-    if len(content) > limit:
-        raise InputError(where, [f"the file is larger than {LARGEST_FILE_MB} MB; is it the right one?"])
-    return content
-
-
-def _decoded(where: str, content: bytes) -> str:
-    """Text of UTF-8 bytes, without the byte order mark that some editors write."""
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        found = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
-        raise InputError(where, [f"the file is not UTF-8 text ({found}); save it as UTF-8"]) from None
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -151,16 +104,11 @@ def _walk(value: object) -> Iterator[tuple[str, int, object]]:
         yield place, depth, item
         if isinstance(item, dict):
             dot = "." if place else ""
-            inner = [(f"{place}{dot}{_printable(key)}", depth + 1, entry) for key, entry in item.items()]
+            inner = [(f"{place}{dot}{printable(key)}", depth + 1, entry) for key, entry in item.items()]
             stack.extend(reversed(inner))
         elif isinstance(item, list):
             inner = [(f"{place}[{index}]", depth + 1, entry) for index, entry in enumerate(item)]
             stack.extend(reversed(inner))
-
-
-def _printable(key: str) -> str:
-    """Key that can stand in a message whatever it holds."""
-    return key if key.isprintable() else ascii(key)
 
 
 def _faults_at(place: str, item: object) -> list[str]:

@@ -4,8 +4,10 @@ from os import PathLike
 from pathlib import Path
 
 from sapp_ppb.errors import InputError
-from sapp_ppb.readers.json_file import read_text
+from sapp_ppb.readers.text_file import read_text
 from sapp_ppb.schedules import OrderFile
+
+LARGEST_FILE_MB = 64
 
 
 def read_order(path: str | PathLike[str], sha256: str | None = None, beside: Path | None = None) -> OrderFile:
@@ -37,7 +39,10 @@ def read_order(path: str | PathLike[str], sha256: str | None = None, beside: Pat
     place = Path(path)
     if beside is not None and not place.is_absolute() and not place.exists():
         place = beside / place if (beside / place).exists() else place
-    order = OrderFile(path=str(path), text=read_text(place))
+    order = OrderFile(
+        path=str(path),
+        text=read_text(place, largest_mb=LARGEST_FILE_MB, format_name="an order", keep_mark=True),
+    )
     if sha256 is not None and sha256 != order.sha256:
         raise InputError(
             str(path),

@@ -92,6 +92,18 @@ def _list(place: str, value: object) -> str | None:
     return None if isinstance(value, list) else f"{place} must be a list (got {shown(value)})"
 
 
+def check_matrix(place: str, value: object) -> str | None:
+    """Fault of a V x S matrix of counts; its shape is judged where V and S are known."""
+    if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
+        return f"{place} must be a list of lists of counts (got {shown(value)})"
+    faults = (
+        _whole(f"{place}[{chunk}][{stage}]", count)
+        for chunk, row in enumerate(value)
+        for stage, count in enumerate(row)
+    )
+    return next((fault for fault in faults if fault), None)
+
+
 def _or(check: Check) -> Check:
     return partial(_or_null, check=check)
 
@@ -122,8 +134,12 @@ PROBLEM_KEYS: Mapping[str, Check] = {
     "overlap_factor": number_fault,
     "flavour": _or(partial(_word, words=tuple(Flavour))),
     "order": _or(_object),
+    "max_recompute_types": _or(_whole),
+    "recompute_working_set": _boolean,
+    "fix": _or(_object),
 }
 ORDER_KEYS: Mapping[str, Check] = {"path": text_fault, "sha256": _hash}
+FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object}
 OUTCOME_KEYS: Mapping[str, Check] = {
     "status": partial(_word, words=tuple(status.value for status in Status)),
     "makespan_ms": _or(number_fault),
@@ -161,6 +177,10 @@ _OPTIONAL = frozenset(
         "overlap_factor",
         "flavour",
         "order",
+        "max_recompute_types",
+        "recompute_working_set",
+        "fix",
+        "layers",
         "infeasible",
         "proven",
         "gap",
@@ -187,18 +207,6 @@ def check_object(raw: Mapping[str, object], checks: Mapping[str, Check], prefix:
         elif key not in _OPTIONAL:
             faults.append(f"{prefix}{key} is missing")
     return faults
-
-
-def check_matrix(place: str, value: object) -> str | None:
-    """Fault of a V x S matrix of counts; its shape is judged where V and S are known."""
-    if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
-        return f"{place} must be a list of lists of counts (got {shown(value)})"
-    faults = (
-        _whole(f"{place}[{chunk}][{stage}]", count)
-        for chunk, row in enumerate(value)
-        for stage, count in enumerate(row)
-    )
-    return next((fault for fault in faults if fault), None)
 
 
 def key_notes(raw: Mapping[str, object], checks: Mapping[str, Check], prefix: str) -> list[str]:

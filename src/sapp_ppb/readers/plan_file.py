@@ -8,7 +8,7 @@ simulator has the last word on both.
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.model import Model
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.errors import FileNote, InputError, PpbError
+from sapp_ppb.fix import Fix
 from sapp_ppb.plan import (
     PLAN_FORMAT,
     PLAN_VERSION,
@@ -25,6 +26,7 @@ from sapp_ppb.plan import (
     Shortage,
     Status,
     StoppedBy,
+    counts_from_matrices,
     plan_from_matrices,
 )
 from sapp_ppb.problem import Problem
@@ -32,6 +34,7 @@ from sapp_ppb.readers.json_file import read_document
 from sapp_ppb.readers.order_file import read_order
 from sapp_ppb.readers.plan_entry import (
     BUBBLE_KEYS,
+    FIX_KEYS,
     LABELS,
     ORDER_KEYS,
     OUTCOME_KEYS,
@@ -133,12 +136,13 @@ def _check(raw: dict[str, Any], found: _Findings) -> None:
     found.check(problem, PROBLEM_KEYS, "problem.")
     if isinstance(problem, dict):
         found.check(problem.get("order"), ORDER_KEYS, "problem.order.")
+    _check_fix(raw.get("problem"), found)
     outcome = raw.get("outcome")
     found.check(outcome, OUTCOME_KEYS, "outcome.")
     if isinstance(outcome, dict):
         found.check(outcome.get("bubble"), BUBBLE_KEYS, "outcome.bubble.")
         _check_shortage(outcome.get("infeasible"), found)
-    _check_counts(raw.get("counts"), found)
+    _check_counts("counts", raw.get("counts"), found)
     if not found.faults:
         _check_whole(raw, found)
 
@@ -153,10 +157,21 @@ def _check_shortage(raw: object, found: _Findings) -> None:
         found.check(remedy, REMEDY_KEYS, f"{place}.")
 
 
-def _check_counts(counts: object, found: _Findings) -> None:
+def _check_fix(problem: object, found: _Findings) -> None:
+    """Check what is fixed: one matrix, or matrices by layer and type."""
+    fix = problem.get("fix") if isinstance(problem, dict) else None
+    if not isinstance(fix, dict):
+        return
+    if ("layers" in fix) is ("recompute" in fix):
+        found.faults.append(f"problem.fix must give layers or recompute, one of the two (got {shown(fix)})")
+    found.check(fix, {key: FIX_KEYS[key] for key in FIX_KEYS if key in fix}, "problem.fix.")
+    _check_counts("problem.fix.recompute", fix.get("recompute"), found)
+
+
+def _check_counts(where: str, counts: object, found: _Findings) -> None:
     """Check that counts are matrices of counts by layer and type."""
     for name, by_type in counts.items() if isinstance(counts, dict) else ():
-        place = f"counts[{shown(name)}]"
+        place = f"{where}[{shown(name)}]"
         if not isinstance(by_type, dict):
             found.faults.append(f"{place} must be an object (got {shown(by_type)})")
             continue
@@ -212,12 +227,28 @@ def _problem(raw: dict[str, Any], model: Model, folder: Path) -> Problem:
     values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
     if raw.get("recompute") is not None:
         values["recompute"] = tuple(Recompute.from_label(label) for label in raw["recompute"])
+    fix = values.pop("fix", None)
     order = values.pop("order", None)
     if order is not None:
         values["order_file"] = read_order(order["path"], order["sha256"], folder)
     words = {"schedule": ScheduleName, "p2p_mode": P2PMode, "flavour": Flavour}
     values |= {key: word(values[key]) for key, word in words.items() if key in values}
-    return Problem(model=model, **values)
+    problem = Problem(model=model, **values)
+    return problem if fix is None else replace(problem, fix=_fix(fix, problem))
+
+
+def _fix(raw: dict[str, Any], problem: Problem) -> Fix:
+    """Read what is fixed along the chain, which only the problem's placement shows."""
+    if "recompute" in raw:
+        counts = counts_from_matrices(problem, raw["recompute"])
+        return Fix(recompute=tuple(tuple(map(tuple, types)) for types in counts.tolist()))
+    matrix, cells = raw["layers"], problem.cell_at
+    if len(matrix) != len(cells) or any(len(row) != problem.stages for row in matrix):
+        raise InputError("problem", [f"fix.layers must have {len(cells)} rows of {problem.stages} counts"])
+    by_cell = {
+        cell: n for row, there in zip(matrix, cells, strict=True) for n, cell in zip(row, there, strict=True)
+    }
+    return Fix(layers=tuple(by_cell[cell] for cell in range(problem.cells)))
 
 
 def _bubble(raw: dict[str, float]) -> Bubble:

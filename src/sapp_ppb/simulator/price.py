@@ -26,6 +26,9 @@ class CellCosts:
         shape (cells,).
     activation_mb, parameter_mb
         Live memory a micro-batch, and memory held throughout; shape (cells,).
+    again_mb
+        What the layer that lets go most holds again while it is recomputed; shape
+        (cells,).  Zero where the problem leaves the working set out.
     """
 
     forward_ms: Floats
@@ -33,11 +36,36 @@ class CellCosts:
     weight_ms: Floats
     activation_mb: Floats
     parameter_mb: Floats
+    again_mb: Floats
+
+    @property
+    def times_ms(self) -> Floats:
+        """F, B and W of every cell; shape (3, cells)."""
+        return np.array([self.forward_ms, self.backward_ms, self.weight_ms])
 
     def price_list(self, problem: Problem) -> Floats:
         """Duration of every kind of op in every cell, as ``price_rule`` says; shape (kinds x cells,)."""
-        times = np.array([self.forward_ms, self.backward_ms, self.weight_ms])
-        return np.asarray(np.einsum("kcq,qc->kc", price_rule(problem), times).ravel())
+        return np.asarray(price_lists(price_rule(problem), self.times_ms[None])[0])
+
+
+def price_lists(rule: Floats, times_ms: Floats) -> Floats:
+    """
+    Price many sets of cell times by one rule.
+
+    Parameters
+    ----------
+    rule
+        As ``price_rule`` gives it; shape (kinds, cells, 3).
+    times_ms
+        Shape (lists, 3, cells).
+
+    Returns
+    -------
+    ndarray
+        Shape (lists, kinds x cells).
+    """
+    lists = np.einsum("kcq,nqc->nkc", rule, times_ms)
+    return np.asarray(lists.reshape(len(times_ms), -1))
 
 
 def price_rule(problem: Problem) -> Floats:
@@ -84,6 +112,9 @@ class LayerTables:
         Shape (BODY layers,).
     backward_ms, activation_mb
         Shape (BODY layers, 5); the activation of a type that the model does not give is 0.
+    again_mb
+        What a layer holds again while it is recomputed, its activation under NONE less
+        that under its type; shape (BODY layers, 5).  Zero where the problem leaves it out.
     considered
         Whether the problem allows a type; shape (BODY layers, 5).
     fixed
@@ -95,6 +126,7 @@ class LayerTables:
     weight_ms: Floats
     activation_mb: Floats
     parameter_mb: Floats
+    again_mb: Floats
     considered: NDArray[np.bool_]
     fixed: CellCosts
 
@@ -109,11 +141,14 @@ def layer_tables(problem: Problem) -> LayerTables:
         In the order of ``problem.model.bodies``; milliseconds and MB.
     """
     bodies = problem.model.bodies
+    activation = np.array([[layer.activation(r) for r in Recompute] for layer in bodies])
+    again = np.maximum(activation[:, [Recompute.NONE]] - activation, 0.0)
     return LayerTables(
         forward_ms=np.array([layer.forward_ms for layer in bodies]),
         backward_ms=np.array([layer.backward_ms for layer in bodies]),
         weight_ms=np.array([layer.weight_ms for layer in bodies]),
-        activation_mb=np.array([[layer.activation(r) for r in Recompute] for layer in bodies]),
+        activation_mb=activation,
+        again_mb=again * problem.recompute_working_set / problem.sequence_chunks,
         parameter_mb=np.array([layer.parameter_mb for layer in bodies]),
         considered=np.array([[r in problem.considered(layer) for r in Recompute] for layer in bodies]),
         fixed=_fixed(problem),
@@ -131,6 +166,7 @@ def _fixed(problem: Problem) -> CellCosts:
         weight_ms=values[2],
         activation_mb=values[3],
         parameter_mb=values[4],
+        again_mb=np.zeros(problem.cells),
     )
 
 
@@ -157,6 +193,7 @@ def price(plan: Plan) -> CellCosts:
         weight_ms=fixed.weight_ms + tables.weight_ms @ per_layer,
         activation_mb=fixed.activation_mb + np.einsum("lr,lrc->c", tables.activation_mb, plan.counts),
         parameter_mb=fixed.parameter_mb + tables.parameter_mb @ per_layer,
+        again_mb=(tables.again_mb[:, :, None] * (plan.counts > 0)).max(axis=(0, 1)),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import isclose
 
 from sapp_ppb.errors import FileNote, InputError
-from sapp_ppb.plan import Outcome, Status
+from sapp_ppb.plan import Outcome, Status, StoppedBy
 from sapp_ppb.simulator.timeline import Timeline, simulate
 
 _SAME = 1e-9  # two times are equal within this share
@@ -39,6 +39,22 @@ def retime(outcome: Outcome, where: str) -> tuple[Timeline, Outcome]:
         lower_bound_ms=None if odd else outcome.lower_bound_ms,
         peak_memory_mb=timeline.peak_memory_mb,
         bubble=timeline.bubble,
+    )
+
+
+def timed(timeline: Timeline) -> Outcome:
+    """Outcome of a plan that nobody planned here: what the simulator says, and no bound."""
+    return Outcome(
+        problem=timeline.plan.problem,
+        plan=timeline.plan,
+        status=Status.FEASIBLE,
+        stopped_by=StoppedBy.BUDGET,
+        makespan_ms=timeline.makespan_ms,
+        lower_bound_ms=None,
+        peak_memory_mb=timeline.peak_memory_mb,
+        bubble=timeline.bubble,
+        seconds=0.0,
+        seed=0,
     )
 
 

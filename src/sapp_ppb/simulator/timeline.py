@@ -24,7 +24,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Peak:
-    """Where a stage holds most: MB, and the op at whose start it does."""
+    """Where a stage holds most: MB, and the op that it runs then."""
 
     memory_mb: float
     op: Op
@@ -180,13 +180,13 @@ def stage_peaks(problem: Problem, costs: CellCosts) -> tuple[Peak, ...]:
         One peak a stage; shape (S,).
     """
     peaks = []
-    for stage, live in enumerate(live_rows(problem.order)):
+    for stage, live in enumerate(live_rows(problem.order, problem.recompute_working_set)):
         cells = [
             problem.order.placement.cell_of(stage, chunk, problem.stages)
             for chunk in range(problem.interleave)
         ]
         held = problem.constant_per_stage_mb[stage] + costs.parameter_mb[cells].sum()
-        totals = held + live.rows @ costs.activation_mb[cells]
+        totals = held + live.totals(costs.activation_mb[cells], costs.again_mb[cells])
         highest = float(totals.max())
         # Of rows that tie, the one that the stage reaches first.
         op = min(int(at) for at, total in zip(live.ops, totals, strict=True) if total == highest)

@@ -1,5 +1,6 @@
 """Files out: one file a format."""
 
+from sapp_ppb.writers.comparison_file import comparison_to_json
 from sapp_ppb.writers.json_file import write_text_atomic
 from sapp_ppb.writers.mindformers import MindformersLists, mindformers_lists, mindformers_text
 from sapp_ppb.writers.model_file import model_to_json, write_model
@@ -7,6 +8,7 @@ from sapp_ppb.writers.plan_file import plan_to_json, write_plan
 
 __all__ = [
     "MindformersLists",
+    "comparison_to_json",
     "mindformers_lists",
     "mindformers_text",
     "model_to_json",

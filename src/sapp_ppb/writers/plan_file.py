@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 from os import PathLike
 
+import numpy as np
+
 from sapp_ppb.costs import Recompute
 from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.plan import PLAN_FORMAT, PLAN_VERSION, Bubble, Outcome, Plan, Shortage
@@ -49,15 +51,16 @@ def plan_to_json(outcome: Outcome) -> str:
         "format": PLAN_FORMAT,
         "version": PLAN_VERSION,
         "model": outcome.problem.model.name,
-        "problem": _problem(outcome.problem),
+        "problem": problem_object(outcome.problem),
     }
     if outcome.plan is not None:
         document["counts"] = _counts(outcome.plan)
     document["outcome"] = _outcome(outcome)
-    return _text(document) + "\n"
+    return json_text(document) + "\n"
 
 
-def _problem(problem: Problem) -> dict[str, object]:
+def problem_object(problem: Problem) -> dict[str, object]:
+    """Say a problem as plan files do; a key that is seldom given is there only when it is."""
     seldom = {
         "micro_batch_group": problem.micro_batch_group,
         "target": problem.target,
@@ -68,6 +71,9 @@ def _problem(problem: Problem) -> dict[str, object]:
         "overlap_factor": problem.overlap_factor or None,
         "flavour": None if problem.flavour is None else problem.flavour.value,
         "order": None if problem.order_file is None else _order(problem.order_file),
+        "max_recompute_types": problem.max_recompute_types,
+        "recompute_working_set": problem.recompute_working_set or None,
+        "fix": _fix(problem),
     }
     return {
         "stages": problem.stages,
@@ -100,6 +106,22 @@ def _margin(margin: float | str) -> object:
     return margin if isinstance(margin, str) else _per_stage(margin) or None
 
 
+def _fix(problem: Problem) -> object:
+    """Lay out what is fixed as the counts are; None, which is not written, for nothing."""
+    if problem.fix is None:
+        return None
+    cells = np.array(problem.cell_at)
+    if problem.fix.layers is not None:
+        return {"layers": np.array(problem.fix.layers)[cells].tolist()}
+    kept = zip(problem.model.bodies, problem.fix.recomputed, strict=True)
+    return {
+        "recompute": {
+            layer.name: {r.label: counts[r][cells].tolist() for r in Recompute if counts[r].any()}
+            for layer, counts in kept
+        }
+    }
+
+
 def _counts(plan: Plan) -> dict[str, object]:
     """Lay counts out by layer and type, each a V x S matrix indexed [chunk][stage]."""
     return {
@@ -120,12 +142,13 @@ def _outcome(outcome: Outcome) -> dict[str, object]:
         "seconds": _float(outcome.seconds),
         "seed": outcome.seed,
         "peak_memory_mb": [_float(mb) for mb in outcome.peak_memory_mb],
-        "bubble": None if outcome.bubble is None else _bubble(outcome.bubble),
+        "bubble": None if outcome.bubble is None else bubble_object(outcome.bubble),
     }
     return known if outcome.shortage is None else known | {"infeasible": _shortage(outcome.shortage)}
 
 
-def _bubble(bubble: Bubble) -> dict[str, object]:
+def bubble_object(bubble: Bubble) -> dict[str, object]:
+    """Say a bubble and its parts as plan files do."""
     parts = ("total", "fill_drain", "imbalance", "recompute", "communication")
     return {part: _float(getattr(bubble, part)) for part in parts}
 
@@ -145,14 +168,14 @@ def _float(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _text(value: object, indent: str = "") -> str:
+def json_text(value: object, indent: str = "") -> str:
     """JSON with objects and lists of lists spread over lines, and lists of numbers on one."""
     inner = indent + "  "
     if isinstance(value, Mapping) and value:
-        lines = [f"{inner}{_plain(key)}: {_text(item, inner)}" for key, item in value.items()]
+        lines = [f"{inner}{_plain(key)}: {json_text(item, inner)}" for key, item in value.items()]
         return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
     if isinstance(value, list) and any(isinstance(item, list | Mapping) for item in value):
-        return "[\n" + ",\n".join(inner + _text(item, inner) for item in value) + f"\n{indent}]"
+        return "[\n" + ",\n".join(inner + json_text(item, inner) for item in value) + f"\n{indent}]"
     return _plain(value)
 
 

@@ -1,0 +1,153 @@
+"""``sapp-ppb compare``: the planner's answer beside the baselines and the plans that one has."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sapp_ppb.cli.folder import free_path, output_folder
+from sapp_ppb.cli.guard import say
+from sapp_ppb.cli.options import (
+    ConstantMemory,
+    FlavourOption,
+    Gap,
+    GroupOption,
+    HopTime,
+    Interleave,
+    MemoryLimit,
+    MemoryMargin,
+    MicroBatches,
+    MinLayers,
+    ModelPath,
+    OrderPath,
+    OverlapFactor,
+    P2PModeOption,
+    RecomputeTypes,
+    ScheduleOption,
+    Seed,
+    SequenceChunks,
+    Stages,
+    Target,
+    TimeLimit,
+    share,
+)
+from sapp_ppb.cli.output import write_document, write_result
+from sapp_ppb.cli.plan import exit_code, planned
+from sapp_ppb.cli.problem import given_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sapp_ppb.plan import Outcome
+    from sapp_ppb.readers import NamedPlan
+    from sapp_ppb.simulator import Timeline
+
+SHORT_HELP = "Compare the best plan with even splits and with your own."
+HELP = """
+Plan, and compare the answer with what people do without a planner (even splits without and
+with full recompute, the bottleneck partition) and with your own plans: plan files, or manual
+YAML files of MindFormers' offset and recompute lists.
+
+Your plans are timed with the micro-batches, limits and links given here, each under its own
+schedule and chunks.  One that exceeds the limit is shown and marked.
+
+\b
+Examples:
+  sapp-ppb compare llama2_70b.json -s 16 -i 2 -mb 32 -mem 56000
+  sapp-ppb compare llama2_70b.json out/plan.json manual.yaml -s 16 -mb 32 -mem 56000 -o out
+  sapp-ppb compare llama2_70b.json manual.yaml -s 16 -mb 32 --json > compare.json
+"""
+
+
+def compare(
+    model: ModelPath,
+    stages: Stages,
+    micro_batches: MicroBatches,
+    plans: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PLAN", help="Plan files and manual YAML files.", show_default=False),
+    ] = None,
+    interleave: Interleave = None,
+    memory_limit: MemoryLimit = None,
+    memory_margin_: MemoryMargin = "0",
+    constant_memory: ConstantMemory = None,
+    p2p: HopTime = "0",
+    schedule: ScheduleOption = None,
+    micro_batch_group_: GroupOption = None,
+    sequence_chunks: SequenceChunks = 1,
+    order: OrderPath = None,
+    p2p_mode_: P2PModeOption = "async",
+    overlap_factor: OverlapFactor = 0.0,
+    flavour_: FlavourOption = None,
+    recompute: RecomputeTypes = None,
+    min_layers: MinLayers = 1,
+    target: Target = None,
+    time_limit: TimeLimit = 10.0,
+    gap: Gap = "0",
+    seed: Seed = 0,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="DIR", help="Folder to write compare.json to.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print the comparison as JSON, and nothing else, on stdout.")
+    ] = False,
+) -> int:
+    """Plan, time what else there is, and print one table."""
+    from sapp_ppb.readers import read_user_plans
+    from sapp_ppb.writers import comparison_to_json, write_text_atomic
+
+    folder = None if output is None else output_folder(output)
+    problem = given_problem(
+        model,
+        stages=stages,
+        micro_batches=micro_batches,
+        interleave=interleave,
+        memory_limit=memory_limit,
+        memory_margin_=memory_margin_,
+        constant_memory=constant_memory,
+        p2p=p2p,
+        schedule=schedule,
+        micro_batch_group_=micro_batch_group_,
+        sequence_chunks=sequence_chunks,
+        order=order,
+        p2p_mode_=p2p_mode_,
+        overlap_factor=overlap_factor,
+        flavour_=flavour_,
+        recompute=recompute,
+        min_layers=min_layers,
+        target=target,
+    )
+    own = [plan for path in plans or () for plan in read_user_plans(path, problem)]
+    path = None if folder is None else free_path(folder / "compare.json", force=force)
+    outcome = planned(problem, time_limit_s=time_limit, gap=share("--gap", gap), seed=seed)
+    rows = _rows(outcome, own)
+    document = comparison_to_json(problem, rows)
+    try:
+        if path is not None:
+            write_text_atomic(path, document, force)
+            say(f"wrote {path}")
+    finally:  # a full disk does not take the table from the screen, nor a full pipe from the disk
+        if json_:
+            write_document(document)
+        else:
+            write_result(_text(outcome, rows))
+    return exit_code(outcome)
+
+
+def _rows(outcome: "Outcome", own: "Sequence[NamedPlan]") -> "list[tuple[str, Timeline | None]]":
+    """Name and timeline of every plan: the planner's, the baselines, the user's."""
+    from sapp_ppb.planner import baselines
+    from sapp_ppb.simulator import simulate
+
+    rows: list[tuple[str, Timeline | None]] = [
+        ("planner", None if outcome.plan is None else simulate(outcome.plan))
+    ]
+    rows += [(baseline.name, simulate(baseline.plan)) for baseline in baselines(outcome.problem)]
+    return rows + [(plan.name, simulate(plan.plan)) for plan in own]
+
+
+def _text(outcome: "Outcome", rows: "Sequence[tuple[str, Timeline | None]]") -> str:
+    from sapp_ppb.cli.comparison import comparison_text
+
+    return comparison_text(outcome, rows)

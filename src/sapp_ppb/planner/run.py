@@ -1,0 +1,341 @@
+"""One run of the planner: search, bound, and what can be said of the best plan found."""
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapp_ppb.errors import NoPlanFoundError, PlannerNote, SolverError
+from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
+from sapp_ppb.planner.baselines import baselines
+from sapp_ppb.planner.bounds import lower_bound
+from sapp_ppb.planner.budget import Budget
+from sapp_ppb.planner.count_program import CountProgram
+from sapp_ppb.planner.exact_chain import ExactChain
+from sapp_ppb.planner.fronts import FrontTooLargeError
+from sapp_ppb.planner.infeasible import find_shortage
+from sapp_ppb.planner.least_memory import least_memory
+from sapp_ppb.planner.pattern_program import PatternProgram
+from sapp_ppb.planner.patterns import TooManyPatternsError, list_patterns
+from sapp_ppb.planner.search import Search, State
+from sapp_ppb.planner.side_by_side import side_by_side
+from sapp_ppb.planner.tidy import tidied, tie_rank
+from sapp_ppb.planner.tree import Tree
+from sapp_ppb.problem import Problem
+from sapp_ppb.simulator import Timeline, simulate
+from sapp_ppb.simulator.price import price
+from sapp_ppb.targets import may_mix_selective_and_comm, mixed_cells
+
+# A makespan this close to its bound, as a share, is proven minimal.
+PROVEN = 1e-6
+# Two makespans are the same within this share.
+_ROUNDING = 1e-12
+# Moves that a first start may take to fit before the least memory is computed.
+_MOVES_TO_FIT = 2000
+# Moves after which a first proof is tried where that is quick.
+_MOVES_TO_PROVE = 60_000
+# Every so many nodes of branch and bound, so many moves search near the best open one.
+_GUIDED_EVERY, _GUIDED_MOVES = 3, 4000
+# Moves that refine a better plan found so.
+_REFINING_MOVES = 30_000
+# Share of the moves, as a divisor, that go on from a plan that is given.
+_FROM_KNOWN = 4
+# Moves among plans of equal makespan at the end: a share of all, as a divisor, and the most.
+_POLISHED, _POLISHING_MOVES = 20, 20_000
+# Seeds of searches side by side are this far apart.
+_SEEDS = 7_919
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """
+    Where a run stands.
+
+    Attributes
+    ----------
+    phase
+        What is being done, in a word.
+    best_ms
+        Makespan of the best plan so far; None before there is one.
+    bound_ms
+        Proven lower bound so far.
+    seconds
+        Time since the start.
+    """
+
+    phase: str
+    best_ms: float | None
+    bound_ms: float
+    seconds: float
+
+    @property
+    def gap(self) -> float | None:
+        """Share of the makespan that is not proven necessary."""
+        return None if self.best_ms is None else max(0.0, 1 - self.bound_ms / self.best_ms)
+
+
+Watch = Callable[[Progress], None]
+
+
+@dataclass(kw_only=True)
+class Run:
+    """
+    One run: the best plan and the bound so far, and the clock.
+
+    Attributes
+    ----------
+    problem, budget, gap, seed, watch
+        What was asked.
+    threads
+        Searches side by side, each from starts of its own.
+    known
+        A plan to go on from.
+    best
+        The best plan so far; one from elsewhere may be given, as a cutoff.
+    bound_ms
+        Proven so far: no plan of the problem is faster.
+    """
+
+    problem: Problem
+    budget: Budget
+    gap: float
+    seed: int
+    watch: Watch | None
+    threads: int = 1
+    known: Plan | None = None
+    best: Timeline | None = None
+    bound_ms: float = 0.0
+    started: float = field(default_factory=time.monotonic)
+    _searches: list[Search] = field(default_factory=list)
+    _tried_ms: float | None = None  # makespan that was last to be proven
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.monotonic() - self.started
+
+    def outcome(self) -> Outcome:
+        """
+        Run to an end.
+
+        Raises
+        ------
+        NoPlanFoundError
+            When the limit passed before any plan was found.
+        SolverError
+            When the solver is needed to find a first plan and fails.
+        """
+        try:
+            self.bound_ms = lower_bound(self.problem)
+            if math.isinf(self.bound_ms):
+                return self._infeasible()
+            stopped_by = self._search()
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            stopped_by = StoppedBy.INTERRUPT
+        if stopped_by is None:
+            return self._infeasible()
+        if self.best is None:
+            raise NoPlanFoundError(
+                f"no plan was found in {self.seconds:.1f} s; one may exist: try a higher --time-limit "
+                "or --memory-limit"
+            )
+        return self._feasible(self.best, stopped_by)
+
+    def _search(self) -> StoppedBy | None:
+        """Search, and prove, until something says stop; None when nothing fits."""
+        self._searches = searches = [self._new_search(number) for number in range(self.threads)]
+        search, known = searches[0], None
+        self._take_baselines()
+        if self.known is not None:
+            self._consider(self.known)
+            self._go_on(search, search.resume(self.known), self.budget.moves // _FROM_KNOWN)
+        if self.best is None and not self._fits_soon(search):
+            least = least_memory(self.problem, time_limit_s=self._remaining())
+            if least.over_mb > PROVEN * min(self.problem.limit_per_stage_mb):
+                return None
+            known = least.plan
+        if self.problem.interleave == 1:
+            quick = min(_MOVES_TO_PROVE, self.budget.moves)
+            stop = self._anneal(searches, quick, known) or self._prove_chain()
+            if stop:
+                return stop
+        stop = self._anneal(searches, self.budget.moves, known)
+        return stop or self._prove_chain() or self._branch(search) or StoppedBy.BUDGET
+
+    def _new_search(self, number: int) -> Search:
+        return Search(self.problem, self.seed + number * _SEEDS, may_mix=self._may_mix)
+
+    def _anneal(self, searches: list[Search], moves: int, known: Plan | None) -> StoppedBy | None:
+        for search, state in side_by_side([(search, search.run(moves, known)) for search in searches]):
+            self._take(search, state)
+            reason = self._reason_to_stop()
+            if reason is not None:
+                return reason
+        return None
+
+    def _go_on(self, search: Search, state: State, moves: int) -> None:
+        """Anneal a state that is thought to be good."""
+        for again in search.go_on(state, moves):
+            self._take(search, again)
+
+    def _prove_chain(self) -> StoppedBy | None:
+        """Prove the best plan optimal, or find a better one, where a stage has one chunk."""
+        cutoff = None if self.best is None else self.best.makespan_ms
+        if self.problem.interleave > 1 or cutoff is None or cutoff == self._tried_ms:
+            return None
+        self._tried_ms = cutoff
+        self._report("proof")
+        try:
+            chain = ExactChain(self.problem, cutoff, may_mix=self._may_mix)
+            self.bound_ms = max(self.bound_ms, chain.bound_ms)
+            answer = chain.solve(time.monotonic() + self._remaining())
+        except (FrontTooLargeError, SolverError) as error:
+            if isinstance(error, SolverError):
+                warnings.warn(f"no proof: {error}", PlannerNote, stacklevel=2)
+            return None
+        self.bound_ms = max(self.bound_ms, answer.bound_ms)
+        if answer.plan is not None:
+            self._consider(answer.plan)
+        return self._reason_to_stop()
+
+    def _branch(self, search: Search) -> StoppedBy | None:
+        """Raise the bound, and meet better plans, by branch and bound over patterns."""
+        if self.problem.interleave == 1 or self.best is None:
+            return None
+        self._report("proof")
+        try:
+            tree = self._tree(self.best)
+            for number, progress in enumerate(
+                tree.run(self.budget.work, self.started + self.budget.time_limit_s)
+            ):
+                self.bound_ms = max(self.bound_ms, progress.bound_ms)
+                if progress.plan is not None:
+                    self._consider(progress.plan)
+                if progress.layers is not None and number % _GUIDED_EVERY == 0:
+                    self._search_near(search, progress.layers)
+                    tree.lower_cutoff(self.best.makespan_ms)
+                self._report("proof")
+                if reason := self._reason_to_stop():
+                    return reason
+        except SolverError as error:
+            warnings.warn(f"no proof: {error}", PlannerNote, stacklevel=2)
+        return self._reason_to_stop()
+
+    def _search_near(self, search: Search, layers: NDArray[np.float64]) -> None:
+        """Search near fractional numbers of layers a cell; longer where that finds a better plan."""
+        before = self.best
+        state = search.start_near(layers)
+        for _ in search.anneal(state, _GUIDED_MOVES):
+            pass
+        self._take(search, state)
+        if self.best is not before:
+            for again in search.refine(state, _REFINING_MOVES):
+                self._take(search, again)
+
+    def _tree(self, best: Timeline) -> Tree[Any, Any]:
+        """Branch and bound over patterns where they can be listed, over counts elsewhere."""
+        cutoff, centre = best.makespan_ms, price(best.plan).times_ms
+        try:
+            patterns = list_patterns(self.problem, cutoff, may_mix=self._may_mix)
+        except TooManyPatternsError:
+            return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
+        return Tree(PatternProgram(self.problem, patterns, cutoff), cutoff, centre)
+
+    @property
+    def _may_mix(self) -> bool:
+        return may_mix_selective_and_comm(self.problem.target)
+
+    def _take_baselines(self) -> None:
+        """Take what people do anyway, where it fits and the target can say it."""
+        for baseline in baselines(self.problem):
+            self._consider(baseline.plan)
+
+    def _fits_soon(self, search: Search) -> bool:
+        """Whether a first start comes to fit within few moves."""
+        state = search.start(0.0)
+        return any(state.score[2] == 0.0 for _ in search.anneal(state, _MOVES_TO_FIT))
+
+    def _take(self, search: Search, state: State) -> None:
+        """Believe the simulator, not the search: time the plan anew and check its memory."""
+        known = math.inf if self.best is None else self.best.makespan_ms
+        if state.score[2] == 0.0 and state.score[3] < known * (1 - _ROUNDING):
+            plan = search.plan_of(state)
+            if plan is not None:
+                self._consider(plan)
+        self._report("search")
+
+    def _report(self, phase: str) -> None:
+        if self.watch is not None:
+            best_ms = None if self.best is None else self.best.makespan_ms
+            self.watch(Progress(phase=phase, best_ms=best_ms, bound_ms=self.bound_ms, seconds=self.seconds))
+
+    def _allowed(self, plan: Plan) -> bool:
+        return plan.keeps_fix and (self._may_mix or not mixed_cells(plan))
+
+    def _consider(self, plan: Plan) -> None:
+        if not self._allowed(plan):
+            return
+        timeline = simulate(plan)
+        if timeline.fits_memory and (self.best is None or timeline.makespan_ms < self.best.makespan_ms):
+            self.best = timeline
+
+    def _reason_to_stop(self) -> StoppedBy | None:
+        if self.best is not None:
+            gap = 1 - self.bound_ms / self.best.makespan_ms
+            if gap <= PROVEN:
+                return StoppedBy.PROOF
+            if gap <= self.gap:
+                return StoppedBy.GAP
+        return StoppedBy.TIME if self._remaining() <= 0.0 else None
+
+    def _remaining(self) -> float:
+        return max(0.0, self.budget.time_limit_s - self.seconds)
+
+    def _polished(self, best: Timeline) -> Timeline:
+        """Prefer less recompute, lower peaks and smoother splits among plans that are no slower."""
+        slowest = best.makespan_ms * (1 + _ROUNDING)
+        candidates = [best]
+        if self._searches and self.seconds < self.budget.time_limit_s:
+            moves = min(_POLISHING_MOVES, self.budget.moves // _POLISHED)
+            polished = self._searches[0].polish(best.plan, slowest, moves)
+            if polished is not None and self._allowed(polished):
+                candidates.append(simulate(polished))
+        candidates += [simulate(tidied(each.plan)) for each in candidates]
+        usable = [each for each in candidates if each.fits_memory and each.makespan_ms <= slowest]
+        return min(usable, key=tie_rank, default=best)
+
+    def _feasible(self, best: Timeline, stopped_by: StoppedBy) -> Outcome:
+        best = self._polished(best)
+        bound = min(self.bound_ms, best.makespan_ms)
+        proven = best.makespan_ms - bound <= PROVEN * best.makespan_ms
+        return Outcome(
+            problem=self.problem,
+            plan=best.plan,
+            status=Status.OPTIMAL if proven else Status.FEASIBLE,
+            stopped_by=StoppedBy.PROOF if proven else stopped_by,
+            makespan_ms=best.makespan_ms,
+            lower_bound_ms=bound,
+            peak_memory_mb=best.peak_memory_mb,
+            bubble=best.bubble,
+            seconds=round(self.seconds, 3),
+            seed=self.seed,
+        )
+
+    def _infeasible(self) -> Outcome:
+        shortage = find_shortage(self.problem, time_limit_s=max(self._remaining(), 5.0))
+        return Outcome(
+            problem=self.problem,
+            plan=None,
+            status=Status.INFEASIBLE,
+            stopped_by=StoppedBy.PROOF,
+            seconds=round(self.seconds, 3),
+            seed=self.seed,
+            shortage=shortage,
+        )

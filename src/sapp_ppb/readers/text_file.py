@@ -1,0 +1,70 @@
+"""Text from a path: what every reader of text asks of a file before it looks at its format."""
+
+from codecs import BOM_UTF8
+from os import PathLike
+from pathlib import Path
+
+from sapp_ppb.errors import InputError
+
+
+def read_text(
+    path: str | PathLike[str], *, largest_mb: int, format_name: str, keep_mark: bool = False
+) -> str:
+    """
+    Text of a UTF-8 file, without the byte order mark that some editors write.
+
+    Parameters
+    ----------
+    path
+        File to read.
+    largest_mb
+        Most that it may hold, MB; not a byte more is read than shows that it does.
+    format_name
+        What it should hold, for the message about an empty file.
+    keep_mark
+        Keep the byte order mark, so that the text is the bytes of the file and no less.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, a folder, unreadable, too large, no UTF-8 or blank.
+    """
+    where = str(path)
+    content = _bytes_of(where, path, largest_mb)
+    text = _decoded(where, content)
+    if not text.strip():
+        raise InputError(where, [f"the file is empty; it must hold {format_name}"])
+    return "\ufeff" + text if keep_mark and content.startswith(BOM_UTF8) else text
+
+
+def printable(key: str) -> str:
+    """Key that can stand in a message whatever it holds."""
+    return key if key.isprintable() else ascii(key)
+
+
+def _bytes_of(where: str, path: str | PathLike[str], largest_mb: int) -> bytes:
+    """Content of a file, one byte more than allowed at most."""
+    limit = largest_mb * 2**20
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(limit + 1)
+    except FileNotFoundError:
+        raise InputError(where, ["there is no such file; check the path"]) from None
+    except IsADirectoryError:
+        raise InputError(where, ["is a folder; name a file in it"]) from None
+    except PermissionError:
+        raise InputError(where, ["the file may not be read; check its permissions"]) from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(where, [f"the file can not be read ({reason}); check the path"]) from None
+    if len(content) > limit:
+        raise InputError(where, [f"the file is larger than {largest_mb} MB; is it the right one?"])
+    return content
+
+
+def _decoded(where: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        found = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
+        raise InputError(where, [f"the file is not UTF-8 text ({found}); save it as UTF-8"]) from None

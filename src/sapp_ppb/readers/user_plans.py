@@ -1,0 +1,95 @@
+"""
+The plans that a user already has, put under one problem so that they can be compared.
+
+What a plan decides stays its own: layers, recompute, chunks, schedule.  What is given
+is the problem's: model, stages, micro-batches, limits and links.
+"""
+
+import warnings
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+
+from sapp_ppb.errors import FileNote, InputError, PpbError
+from sapp_ppb.plan import Plan
+from sapp_ppb.problem import Problem
+from sapp_ppb.readers.manual_plan import read_manual_plans
+from sapp_ppb.readers.named_plan import NamedPlan
+from sapp_ppb.readers.plan_file import read_plan
+from sapp_ppb.readers.text_file import printable
+
+_YAML_SUFFIXES = (".yaml", ".yml")
+# What is taken from the problem and not from a plan file.
+_GIVEN = ("micro_batches", "memory_limit_mb", "constant_memory_mb", "memory_margin", "p2p_ms", "p2p_mode")
+
+
+def is_yaml(path: str | PathLike[str]) -> bool:
+    """Whether a file is to be read as YAML, by its name."""
+    return Path(path).suffix.lower() in _YAML_SUFFIXES
+
+
+def read_user_plans(path: str | PathLike[str], problem: Problem) -> tuple[NamedPlan, ...]:
+    """
+    Plans of a plan file (JSON) or of a manual YAML, for a problem.
+
+    Parameters
+    ----------
+    path
+        A name that ends in .yaml or .yml is a manual YAML, any other a plan file.
+    problem
+        What they are to be compared under.  Its target and recompute types bind none.
+
+    Returns
+    -------
+    tuple
+        The one plan of a plan file, under the file's path; those of a YAML under their names.
+
+    Warns
+    -----
+    FileNote
+        When a plan file was made for other micro-batches, limits or links.
+
+    Raises
+    ------
+    InputError
+        If the file can not be read, holds no plan, or one of another model or of other stages.
+    """
+    if is_yaml(path):
+        return read_manual_plans(path, problem)
+    return (NamedPlan(name=printable(str(path)), plan=_plan_under(path, problem)),)
+
+
+def _plan_under(path: str | PathLike[str], problem: Problem) -> Plan:
+    """Plan of a plan file, under what is given now."""
+    outcome = read_plan(path, problem.model)
+    theirs, where = outcome.problem, str(path)
+    if outcome.plan is None:
+        raise InputError(where, ["holds no plan, because none fits; plan with a higher --memory-limit"])
+    if theirs.stages != problem.stages:
+        fault = f"is a plan for {theirs.stages} stages, not {problem.stages}; give one for as many"
+        raise InputError(where, [fault])
+    given = {name: getattr(problem, name) for name in _GIVEN}
+    try:
+        asked = replace(theirs, target=None, recompute=None, **given)
+        plan = Plan(problem=asked, counts=outcome.plan.counts)
+    except InputError as error:
+        raise InputError(where, error.faults) from None
+    except PpbError as error:
+        raise InputError(where, [str(error)]) from None
+    said = [
+        f"{name} {_said(value)} ({_said(getattr(theirs, name))} in the file)"
+        for name, value in given.items()
+        if getattr(theirs, name) != value
+    ]
+    if said:
+        warnings.warn(f"{where}: timed with {', '.join(said)}", FileNote, stacklevel=3)
+    return plan
+
+
+def _said(value: object) -> str:
+    """Say a number, a list of them, text or nothing, in few words."""
+    if isinstance(value, tuple):
+        return ", ".join(_said(number) for number in value[:3]) + (", ..." if len(value) > 3 else "")
+    if value is None:
+        return "none"
+    return f"{value:,.10g}" if isinstance(value, int | float) else str(value)
