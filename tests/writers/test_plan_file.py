@@ -104,18 +104,6 @@ def test_types_and_margin_are_written_where_they_are_not_the_default():
     assert share["memory_margin"] == "5%"
 
 
-def test_ways_of_running_are_written_where_they_are_not_the_default():
-    more = {"p2p_mode": P2PMode.BLOCKING, "flavour": Flavour.TORCH, "sequence_chunks": 2}
-    given = json.loads(plan_to_json(outcome_of(problem_of(schedule=ScheduleName.SEQ1F1B, **more))))["problem"]
-    assert {key: given[key] for key in more} == {
-        "p2p_mode": "blocking",
-        "flavour": "torch",
-        "sequence_chunks": 2,
-    }
-    assert "overlap_factor" not in given
-    assert "order" not in given
-
-
 def test_what_is_fixed_is_laid_out_by_chunk_and_stage():
     problem = problem_of(stages=2)
     layers = problem.model.body_count
@@ -131,6 +119,18 @@ def test_a_limit_on_types_and_a_working_set_are_written_where_they_are_given():
     assert set(given["problem"]) - set(usual) == {"max_recompute_types", "recompute_working_set"}
     assert given["problem"]["max_recompute_types"] == 0
     assert given["problem"]["recompute_working_set"] is True
+
+
+def test_ways_of_running_are_written_where_they_are_not_the_default():
+    more = {"p2p_mode": P2PMode.BLOCKING, "flavour": Flavour.TORCH, "sequence_chunks": 2}
+    given = json.loads(plan_to_json(outcome_of(problem_of(schedule=ScheduleName.SEQ1F1B, **more))))["problem"]
+    assert {key: given[key] for key in more} == {
+        "p2p_mode": "blocking",
+        "flavour": "torch",
+        "sequence_chunks": 2,
+    }
+    assert "overlap_factor" not in given
+    assert "order" not in given
 
 
 def test_limits_and_links_can_be_lists_and_no_limit_is_null():

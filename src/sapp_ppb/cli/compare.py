@@ -7,38 +7,16 @@ import typer
 
 from sapp_ppb.cli.folder import free_path, output_folder
 from sapp_ppb.cli.guard import say
-from sapp_ppb.cli.options import (
-    ConstantMemory,
-    FlavourOption,
-    Gap,
-    GroupOption,
-    HopTime,
-    Interleave,
-    MemoryLimit,
-    MemoryMargin,
-    MicroBatches,
-    MinLayers,
-    ModelPath,
-    OrderPath,
-    OverlapFactor,
-    P2PModeOption,
-    RecomputeTypes,
-    ScheduleOption,
-    Seed,
-    SequenceChunks,
-    Stages,
-    Target,
-    TimeLimit,
-    share,
-)
+from sapp_ppb.cli.options import Gap, Seed, TimeLimit, share
 from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.cli.plan import exit_code, planned
-from sapp_ppb.cli.problem import given_problem
+from sapp_ppb.cli.problem import takes_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sapp_ppb.plan import Outcome
+    from sapp_ppb.problem import Problem
     from sapp_ppb.readers import NamedPlan
     from sapp_ppb.simulator import Timeline
 
@@ -59,29 +37,13 @@ Examples:
 """
 
 
+@takes_problem
 def compare(
-    model: ModelPath,
-    stages: Stages,
-    micro_batches: MicroBatches,
+    problem: "Problem",
     plans: Annotated[
         list[Path] | None,
         typer.Argument(metavar="PLAN", help="Plan files and manual YAML files.", show_default=False),
     ] = None,
-    interleave: Interleave = None,
-    memory_limit: MemoryLimit = None,
-    memory_margin_: MemoryMargin = "0",
-    constant_memory: ConstantMemory = None,
-    p2p: HopTime = "0",
-    schedule: ScheduleOption = None,
-    micro_batch_group_: GroupOption = None,
-    sequence_chunks: SequenceChunks = 1,
-    order: OrderPath = None,
-    p2p_mode_: P2PModeOption = "async",
-    overlap_factor: OverlapFactor = 0.0,
-    flavour_: FlavourOption = None,
-    recompute: RecomputeTypes = None,
-    min_layers: MinLayers = 1,
-    target: Target = None,
     time_limit: TimeLimit = 10.0,
     gap: Gap = "0",
     seed: Seed = 0,
@@ -98,26 +60,6 @@ def compare(
     from sapp_ppb.writers import comparison_to_json, write_text_atomic
 
     folder = None if output is None else output_folder(output)
-    problem = given_problem(
-        model,
-        stages=stages,
-        micro_batches=micro_batches,
-        interleave=interleave,
-        memory_limit=memory_limit,
-        memory_margin_=memory_margin_,
-        constant_memory=constant_memory,
-        p2p=p2p,
-        schedule=schedule,
-        micro_batch_group_=micro_batch_group_,
-        sequence_chunks=sequence_chunks,
-        order=order,
-        p2p_mode_=p2p_mode_,
-        overlap_factor=overlap_factor,
-        flavour_=flavour_,
-        recompute=recompute,
-        min_layers=min_layers,
-        target=target,
-    )
     own = [plan for path in plans or () for plan in read_user_plans(path, problem)]
     path = None if folder is None else free_path(folder / "compare.json", force=force)
     outcome = planned(problem, time_limit_s=time_limit, gap=share("--gap", gap), seed=seed)

@@ -9,39 +9,20 @@ from sapp_ppb.cli.folder import free_path, output_folder
 from sapp_ppb.cli.guard import FITS, NO_PLAN_IN_TIME, NOTHING_FITS, say
 from sapp_ppb.cli.options import (
     AsJson,
-    ConstantMemory,
     FixPlan,
     FlavourOption,
     Gap,
-    GroupOption,
-    HopTime,
-    Interleave,
     Keep,
-    MaxRecomputeTypes,
-    MemoryLimit,
-    MemoryMargin,
-    MicroBatches,
-    MinLayers,
-    ModelPath,
-    OrderPath,
-    OverlapFactor,
-    P2PModeOption,
-    RecomputeTypes,
-    ScheduleOption,
     Seed,
-    SequenceChunks,
-    Stages,
-    Target,
     TimeLimit,
     Tokens,
     WarmStart,
-    WorkingSet,
     kept_part,
     share,
     tokens_per_micro_batch,
 )
 from sapp_ppb.cli.output import write_document, write_result
-from sapp_ppb.cli.problem import given_problem
+from sapp_ppb.cli.problem import takes_problem
 from sapp_ppb.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -62,27 +43,9 @@ Examples:
 """
 
 
+@takes_problem
 def plan(
-    model: ModelPath,
-    stages: Stages,
-    micro_batches: MicroBatches,
-    interleave: Interleave = None,
-    memory_limit: MemoryLimit = None,
-    memory_margin_: MemoryMargin = "0",
-    constant_memory: ConstantMemory = None,
-    p2p: HopTime = "0",
-    schedule: ScheduleOption = None,
-    micro_batch_group_: GroupOption = None,
-    sequence_chunks: SequenceChunks = 1,
-    order: OrderPath = None,
-    p2p_mode_: P2PModeOption = "async",
-    overlap_factor: OverlapFactor = 0.0,
-    flavour_: FlavourOption = None,
-    recompute: RecomputeTypes = None,
-    max_recompute_types: MaxRecomputeTypes = None,
-    recompute_working_set: WorkingSet = False,
-    min_layers: MinLayers = 1,
-    target: Target = None,
+    problem: "Problem",
     time_limit: TimeLimit = 10.0,
     gap: Gap = "0",
     seed: Seed = 0,
@@ -109,28 +72,6 @@ def plan(
     _refuse_both(explain=explain, json_=json_)
     path = None if output is None else free_path(output_folder(output) / "plan.json", force=force)
     part = kept_part(fix, keep)
-    problem = given_problem(
-        model,
-        stages=stages,
-        micro_batches=micro_batches,
-        interleave=interleave,
-        memory_limit=memory_limit,
-        memory_margin_=memory_margin_,
-        constant_memory=constant_memory,
-        p2p=p2p,
-        schedule=schedule,
-        micro_batch_group_=micro_batch_group_,
-        sequence_chunks=sequence_chunks,
-        order=order,
-        p2p_mode_=p2p_mode_,
-        overlap_factor=overlap_factor,
-        flavour_=flavour_,
-        recompute=recompute,
-        max_recompute_types=max_recompute_types,
-        recompute_working_set=recompute_working_set,
-        min_layers=min_layers,
-        target=target,
-    )
     if fix is not None:
         problem = _fixed(problem, fix, part)
     known = None if warm_start is None else _plan_in(warm_start, problem)

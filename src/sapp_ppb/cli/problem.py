@@ -1,9 +1,31 @@
 """The problem that a command line gives, for every verb that plans."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 from sapp_ppb.cli.options import (
+    ConstantMemory,
+    FlavourOption,
+    GroupOption,
+    HopTime,
+    Interleave,
+    MaxRecomputeTypes,
+    MemoryLimit,
+    MemoryMargin,
+    MicroBatches,
+    MinLayers,
+    ModelPath,
+    OrderPath,
+    OverlapFactor,
+    P2PModeOption,
+    RecomputeTypes,
+    ScheduleOption,
+    SequenceChunks,
+    Stages,
+    Target,
+    WorkingSet,
     flavour,
     memory_margin,
     micro_batch_group,
@@ -19,27 +41,26 @@ if TYPE_CHECKING:
 
 
 def given_problem(
-    model: Path,
-    *,
-    stages: int,
-    micro_batches: int,
-    interleave: int | None = None,
-    memory_limit: str | None = None,
-    memory_margin_: str = "0",
-    constant_memory: str | None = None,
-    p2p: str = "0",
-    schedule: str | None = None,
-    micro_batch_group_: str | None = None,
-    sequence_chunks: int = 1,
-    order: Path | None = None,
-    p2p_mode_: str = "async",
-    overlap_factor: float = 0.0,
-    flavour_: str | None = None,
-    recompute: str | None = None,
-    max_recompute_types: int | None = None,
-    recompute_working_set: bool = False,
-    min_layers: int = 1,
-    target: str | None = None,
+    model: ModelPath,
+    stages: Stages,
+    micro_batches: MicroBatches,
+    interleave: Interleave = None,
+    memory_limit: MemoryLimit = None,
+    memory_margin_: MemoryMargin = "0",
+    constant_memory: ConstantMemory = None,
+    p2p: HopTime = "0",
+    p2p_mode_: P2PModeOption = "async",
+    schedule: ScheduleOption = None,
+    micro_batch_group_: GroupOption = None,
+    sequence_chunks: SequenceChunks = 1,
+    order: OrderPath = None,
+    overlap_factor: OverlapFactor = 0.0,
+    flavour_: FlavourOption = None,
+    recompute: RecomputeTypes = None,
+    max_recompute_types: MaxRecomputeTypes = None,
+    recompute_working_set: WorkingSet = False,
+    min_layers: MinLayers = 1,
+    target: Target = None,
 ) -> "Problem":
     """
     Read the model file and put the options, as they were typed, beside it.
@@ -78,3 +99,24 @@ def given_problem(
         min_layers_per_cell=min_layers,
         target=target,
     )
+
+
+def takes_problem(verb: Callable[..., int]) -> Callable[..., int]:
+    """
+    Give a verb whose first parameter is a problem the options of ``given_problem`` in its place.
+
+    The command line then has one set of them for all verbs that plan.
+    """
+    asked = inspect.signature(given_problem).parameters
+    own = {name: each for name, each in inspect.signature(verb).parameters.items() if name != "problem"}
+    # Parameters without a default come first, as Python asks.
+    parameters = sorted([*asked.values(), *own.values()], key=lambda each: each.default is not each.empty)
+
+    @wraps(verb)
+    def command(**options: Any) -> int:
+        problem = given_problem(**{name: options.pop(name) for name in asked})
+        return verb(problem, **options)
+
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command

@@ -7,7 +7,7 @@ from sapp_ppb.errors import InputError
 from sapp_ppb.readers.text_file import read_text
 from sapp_ppb.schedules import OrderFile
 
-LARGEST_FILE_MB = 64
+_LARGEST_MB = 64
 
 
 def read_order(path: str | PathLike[str], sha256: str | None = None, beside: Path | None = None) -> OrderFile:
@@ -41,7 +41,7 @@ def read_order(path: str | PathLike[str], sha256: str | None = None, beside: Pat
         place = beside / place if (beside / place).exists() else place
     order = OrderFile(
         path=str(path),
-        text=read_text(place, largest_mb=LARGEST_FILE_MB, format_name="an order", keep_mark=True),
+        text=read_text(place, largest_mb=_LARGEST_MB, format_name="the order of every stage", keep_mark=True),
     )
     if sha256 is not None and sha256 != order.sha256:
         raise InputError(

@@ -136,7 +136,7 @@ def _check(raw: dict[str, Any], found: _Findings) -> None:
     found.check(problem, PROBLEM_KEYS, "problem.")
     if isinstance(problem, dict):
         found.check(problem.get("order"), ORDER_KEYS, "problem.order.")
-    _check_fix(raw.get("problem"), found)
+    _check_fix(problem, found)
     outcome = raw.get("outcome")
     found.check(outcome, OUTCOME_KEYS, "outcome.")
     if isinstance(outcome, dict):
@@ -227,10 +227,10 @@ def _problem(raw: dict[str, Any], model: Model, folder: Path) -> Problem:
     values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
     if raw.get("recompute") is not None:
         values["recompute"] = tuple(Recompute.from_label(label) for label in raw["recompute"])
-    fix = values.pop("fix", None)
     order = values.pop("order", None)
     if order is not None:
         values["order_file"] = read_order(order["path"], order["sha256"], folder)
+    fix = values.pop("fix", None)
     words = {"schedule": ScheduleName, "p2p_mode": P2PMode, "flavour": Flavour}
     values |= {key: word(values[key]) for key, word in words.items() if key in values}
     problem = Problem(model=model, **values)

@@ -11,7 +11,7 @@ def read_text(
     path: str | PathLike[str], *, largest_mb: int, format_name: str, keep_mark: bool = False
 ) -> str:
     """
-    Text of a UTF-8 file, without the byte order mark that some editors write.
+    Text of a UTF-8 file, all line ends kept.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def read_text(
     format_name
         What it should hold, for the message about an empty file.
     keep_mark
-        Keep the byte order mark, so that the text is the bytes of the file and no less.
+        Keep the byte order mark that some editors write; without, it is left out.
 
     Raises
     ------
@@ -30,11 +30,10 @@ def read_text(
         If the file is missing, a folder, unreadable, too large, no UTF-8 or blank.
     """
     where = str(path)
-    content = _bytes_of(where, path, largest_mb)
-    text = _decoded(where, content)
-    if not text.strip():
+    text = _decoded(where, _bytes_of(where, path, largest_mb))
+    if not text.removeprefix("\ufeff").strip():
         raise InputError(where, [f"the file is empty; it must hold {format_name}"])
-    return "\ufeff" + text if keep_mark and content.startswith(BOM_UTF8) else text
+    return text if keep_mark else text.removeprefix("\ufeff")
 
 
 def printable(key: str) -> str:
@@ -64,7 +63,7 @@ def _bytes_of(where: str, path: str | PathLike[str], largest_mb: int) -> bytes:
 
 def _decoded(where: str, content: bytes) -> str:
     try:
-        return content.decode("utf-8-sig")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
         found = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
         raise InputError(where, [f"the file is not UTF-8 text ({found}); save it as UTF-8"]) from None

@@ -66,14 +66,14 @@ def problem_object(problem: Problem) -> dict[str, object]:
         "target": problem.target,
         "recompute": None if problem.recompute is None else [r.label for r in problem.recompute],
         "memory_margin": _margin(problem.memory_margin),
+        "max_recompute_types": problem.max_recompute_types,
+        "recompute_working_set": problem.recompute_working_set or None,
+        "fix": _fix(problem),
         "sequence_chunks": problem.sequence_chunks if problem.sequence_chunks > 1 else None,
         "p2p_mode": None if problem.p2p_mode is P2PMode.ASYNC else problem.p2p_mode.value,
         "overlap_factor": problem.overlap_factor or None,
         "flavour": None if problem.flavour is None else problem.flavour.value,
         "order": None if problem.order_file is None else _order(problem.order_file),
-        "max_recompute_types": problem.max_recompute_types,
-        "recompute_working_set": problem.recompute_working_set or None,
-        "fix": _fix(problem),
     }
     return {
         "stages": problem.stages,
