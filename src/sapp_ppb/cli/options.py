@@ -38,6 +38,7 @@ MinLayers = Annotated[int, _MIN_LAYERS]
 # The same for a verb that must know whether they were given.
 StagesIfGiven = Annotated[int | None, _STAGES]
 MicroBatchesIfGiven = Annotated[int | None, _MICRO_BATCHES]
+InterleaveIfGiven = Annotated[int | None, _INTERLEAVE]
 HopTimeIfGiven = Annotated[str | None, _HOP_TIME]
 MinLayersIfGiven = Annotated[int | None, _MIN_LAYERS]
 MemoryLimit = Annotated[

@@ -10,7 +10,6 @@ from sapp_ppb.cli.guard import FITS, NO_PLAN_IN_TIME, NOTHING_FITS, say
 from sapp_ppb.cli.options import (
     AsJson,
     FixPlan,
-    FlavourOption,
     Gap,
     Keep,
     Seed,

@@ -1,6 +1,5 @@
 """Text from a path: what every reader of text asks of a file before it looks at its format."""
 
-from codecs import BOM_UTF8
 from os import PathLike
 from pathlib import Path
 
