@@ -24,7 +24,7 @@ _LEAST_DOTS = 4.0  # an average op that is narrower is not drawn apart
 _COLUMN_DOTS, _FEWEST_COLUMNS, _OPS_A_COLUMN = 2, 100, 10  # fewer ops a column show as noise
 _MOMENT = 1e-9  # of a step
 _BETWEEN_IN = 0.75
-_TOO_NARROW = (0.1, 0.5)  # share of the ops of a kind that may have no number
+_TOO_NARROW = (0.1, 0.5, 0.8)  # share of the ops of a kind that may have no number
 _LARGEST_TEXT, _SMALLEST_TEXT, _DIGIT = 7.0, 4.5, 0.66  # points, and a digit's width as a share
 
 
