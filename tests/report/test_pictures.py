@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from tempfile import TemporaryDirectory
 
 import matplotlib
 import numpy as np
@@ -21,9 +22,11 @@ from sapp_ppb.report.colours import ACTIVATIONS, BETWEEN, OVER_LIMIT
 from sapp_ppb.report.memory_picture import draw_memory
 from sapp_ppb.report.stages_picture import draw_stages
 from sapp_ppb.report.timeline_picture import draw_comparison, draw_timeline
+from sapp_ppb.schedules import Placement, parse_csv
 from sapp_ppb.simulator import Timeline, simulate
 from tests.cli.conftest import environment
 from tests.report.conftest import hand_plan
+from tests.report.test_blocks import SPLIT, split_plan
 from tests.strategies import plans
 
 DRAW = [draw_timeline, draw_memory, draw_stages]
@@ -155,6 +158,29 @@ def test_a_comparison_has_one_axis_of_time_for_all(timeline, figure_of):
     assert quicker.makespan_ms < timeline.makespan_ms == 25.0
     assert [axes.get_xlim() for axes in figure.axes] == [(0.0, 25.0), (0.0, 25.0)]
     assert {"before $1", "after"} <= set(texts)
+
+
+def test_a_comparison_of_nothing_is_refused(tmp_path):
+    with pytest.raises(InputError, match="needs at least one timeline"):
+        draw_comparison({}, tmp_path / "picture.png")
+
+
+@settings(max_examples=10)
+@given(plans())
+def test_every_plan_can_be_drawn(plan):
+    timeline = simulate(plan)
+    with TemporaryDirectory() as folder:
+        for draw in DRAW:
+            draw(timeline, f"{folder}/{draw.__name__}.svg")
+            ET.parse(f"{folder}/{draw.__name__}.svg")
+
+
+def test_split_backwards_are_explained(figure_of):
+    order = parse_csv((SPLIT / "ScheduleZBVZeroBubble_pp4_v2_m8.csv").read_text("utf-8"), Placement.V)
+    _, texts = figure_of(draw_timeline, simulate(split_plan(order)))
+    assert {"forward, chunk 0 to 1", "input gradient, chunk 0 to 1", "weight gradient, chunk 0 to 1"} <= set(
+        texts
+    )
 
 
 def test_memory_over_its_limit_is_marked_and_said(figure_of):

@@ -78,7 +78,8 @@ def free_folder(
         raise InputError("--output", [f"must name a folder (got {output!r}); this one is named ."])
     folder = Path(output)
     names = names or (PLAN_FILE, *(name for name, _ in _OF_A_TIMELINE))
-    _refuse_taken([folder / name for name in names if not _is_same(folder / name, read)], force=force)
+    paths = [folder / name for name in names if not _is_same(folder / name, read)]
+    _refuse_taken("--output", paths, force=force)
     return folder
 
 
@@ -86,14 +87,14 @@ def free_file(option: str, output: str, *, force: bool) -> Path:
     """Refuse a file that exists or can not be written, before any time is spent on its content."""
     if not output.strip():
         raise InputError(option, [f"must name a file (got {output!r})"])
-    _refuse_taken([Path(output)], force=force)
+    _refuse_taken(option, [Path(output)], force=force)
     return Path(output)
 
 
-def _refuse_taken(paths: list[Path], *, force: bool) -> None:
+def _refuse_taken(option: str, paths: list[Path], *, force: bool) -> None:
     for path in paths:
         if path.is_dir():
-            raise InputError(str(path), [f"is a folder where {path.name} should be; give another --output"])
+            raise InputError(str(path), [f"is a folder where {path.name} should be; give another {option}"])
     there = [path for path in paths if path.exists()]
     if len(there) == 1 and not force:
         raise InputError(str(there[0]), ["the file exists; give --force to replace it"])
@@ -103,9 +104,9 @@ def _refuse_taken(paths: list[Path], *, force: bool) -> None:
     # Folders that are missing are made, in the nearest one that is there.
     nearest = next((folder for folder in paths[0].parents if folder.exists()), paths[0].parent)
     if not nearest.is_dir():
-        raise InputError(str(nearest), ["is no folder; give --output a folder"])
+        raise InputError(str(nearest), [f"is no folder; give another {option}"])
     if not os.access(nearest, os.W_OK | os.X_OK):
-        raise InputError(str(nearest), ["the folder may not be written to; give another --output"])
+        raise InputError(str(nearest), [f"the folder may not be written to; give another {option}"])
 
 
 def write_folder(

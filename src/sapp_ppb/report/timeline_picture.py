@@ -12,6 +12,7 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D, IdentityTransform
 from numpy.typing import ArrayLike
 
+from sapp_ppb.errors import InputError
 from sapp_ppb.report import canvas
 from sapp_ppb.report.blocks import Blocks, Floats, timeline_blocks
 from sapp_ppb.report.colours import IDLE, PAPER, shade, text_colour
@@ -21,9 +22,9 @@ from sapp_ppb.simulator import Timeline
 
 _LEAST_DOTS = 4.0  # an average op that is narrower is not drawn apart
 _COLUMN_DOTS, _FEWEST_COLUMNS, _OPS_A_COLUMN = 2, 100, 10  # fewer ops a column show as noise
-_MOMENT = 1e-9
+_MOMENT = 1e-9  # of a step
 _BETWEEN_IN = 0.75
-_WIDE = (0.1, 0.5)
+_TOO_NARROW = (0.1, 0.5, 0.8)  # share of the ops of a kind that may have no number
 _LARGEST_TEXT, _SMALLEST_TEXT, _DIGIT = 7.0, 4.5, 0.66  # points, and a digit's width as a share
 
 
@@ -68,8 +69,10 @@ def draw_comparison(
     Raises
     ------
     InputError
-        As of ``draw_timeline``.
+        As of ``draw_timeline``, and if there is no timeline.
     """
+    if not timelines:
+        raise InputError("comparison", ["needs at least one timeline (got none)"])
     canvas.save_picture(lambda: _several(timelines), path, force)
 
 
@@ -144,8 +147,8 @@ def _write_numbers(axes: Axes, blocks: Blocks, dots_per_ms: float) -> None:
     digits = len(str(int(blocks.micro_batch.max())))
     for work, spans in work_spans(blocks).items():
         width = (spans.end_ms - spans.start_ms) * points_per_ms - 1
-        # As large as nearly all ops have room for, or half of them at least.
-        sizes = [min(_LARGEST_TEXT, 0.6 * row_points, w / digits / _DIGIT) for w in np.quantile(width, _WIDE)]
+        narrow = np.quantile(width, _TOO_NARROW).tolist()
+        sizes = [min(_LARGEST_TEXT, 0.6 * row_points, w / digits / _DIGIT) for w in narrow]
         size = next((size for size in sizes if size >= _SMALLEST_TEXT), 0.0)
         if work is Work.RECOMPUTE or not size:
             continue
