@@ -20,7 +20,7 @@ from sapp_ppb.readers.text_file import printable
 
 _YAML_SUFFIXES = (".yaml", ".yml")
 # What is taken from the problem and not from a plan file.
-_GIVEN = ("micro_batches", "memory_limit_mb", "constant_memory_mb", "memory_margin", "p2p_ms")
+_GIVEN = ("micro_batches", "memory_limit_mb", "constant_memory_mb", "memory_margin", "p2p_ms", "p2p_mode")
 
 
 def is_yaml(path: str | PathLike[str]) -> bool:
