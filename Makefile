@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test check check-all fix bench clean
+.PHONY: demo pictures test check check-all fix bench clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -11,9 +11,12 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $@
 
-demo: $(STAMP)  ## plan the example model and say where the plan file is
+demo: $(STAMP)  ## plan the example model and say where its picture is
 	$(BIN)/sapp-ppb plan examples/llama2_70b.json -s 16 -i 2 -mb 32 -mem 56000 -o build/demo --force
-	@echo "the plan file is build/demo/plan.json"
+	@echo "the plan file is build/demo/plan.json, its picture build/demo/timeline.png"
+
+pictures: $(STAMP)  ## draw the pictures of the README anew
+	$(BIN)/python examples/before_and_after.py docs/images/before_and_after.png
 
 test: $(STAMP)  ## unit tests, laws, golden files, doctests
 	$(BIN)/python -m pytest

@@ -13,64 +13,48 @@ from sapp_ppb.cli.main import app
 from tests.cli.conftest import environment
 
 # A change here breaks scripts that people have: it belongs into the changelog.
+# What every verb that plans takes.
+PROBLEM = {
+    "model": (),
+    "stages": ("--stages", "-s"),
+    "micro_batches": ("--micro-batches", "-mb"),
+    "interleave": ("--interleave", "-i"),
+    "memory_limit": ("--memory-limit", "-mem"),
+    "memory_margin_": ("--memory-margin",),
+    "constant_memory": ("--constant-memory", "-mc"),
+    "p2p": ("--p2p",),
+    "p2p_mode_": ("--p2p-mode",),
+    "schedule": ("--schedule",),
+    "micro_batch_group_": ("--micro-batch-group",),
+    "sequence_chunks": ("--sequence-chunks",),
+    "order": ("--order",),
+    "overlap_factor": ("--overlap-factor",),
+    "flavour_": ("--flavour",),
+    "recompute": ("--recompute",),
+    "max_recompute_types": ("--max-recompute-types",),
+    "recompute_working_set": ("--recompute-working-set",),
+    "min_layers": ("--min-layers",),
+    "target": ("--target",),
+    "time_limit": ("--time-limit", "-t"),
+    "gap": ("--gap",),
+    "seed": ("--seed",),
+}
+WRITTEN = {"output": ("--output", "-o"), "force": ("--force",), "json_": ("--json",)}
 OPTIONS = {
-    "plan": {
-        "model": (),
-        "stages": ("--stages", "-s"),
-        "micro_batches": ("--micro-batches", "-mb"),
-        "interleave": ("--interleave", "-i"),
-        "memory_limit": ("--memory-limit", "-mem"),
-        "memory_margin_": ("--memory-margin",),
-        "constant_memory": ("--constant-memory", "-mc"),
-        "p2p": ("--p2p",),
-        "schedule": ("--schedule",),
-        "micro_batch_group_": ("--micro-batch-group",),
-        "sequence_chunks": ("--sequence-chunks",),
-        "order": ("--order",),
-        "p2p_mode_": ("--p2p-mode",),
-        "overlap_factor": ("--overlap-factor",),
-        "flavour_": ("--flavour",),
-        "recompute": ("--recompute",),
-        "max_recompute_types": ("--max-recompute-types",),
-        "recompute_working_set": ("--recompute-working-set",),
-        "min_layers": ("--min-layers",),
-        "target": ("--target",),
-        "time_limit": ("--time-limit", "-t"),
-        "gap": ("--gap",),
-        "seed": ("--seed",),
+    "plan": PROBLEM
+    | WRITTEN
+    | {
         "threads": ("--threads",),
         "warm_start": ("--warm-start",),
         "fix": ("--fix",),
         "keep": ("--keep",),
         "explain": ("--explain",),
         "tokens": ("--tokens-per-micro-batch",),
-        "output": ("--output", "-o"),
-        "force": ("--force",),
-        "json_": ("--json",),
+        "timeline_": ("--timeline",),
     },
-    "compare": {
-        "model": (),
-        "plans": (),
-        "stages": ("--stages", "-s"),
-        "micro_batches": ("--micro-batches", "-mb"),
-        "interleave": ("--interleave", "-i"),
-        "memory_limit": ("--memory-limit", "-mem"),
-        "memory_margin_": ("--memory-margin",),
-        "constant_memory": ("--constant-memory", "-mc"),
-        "p2p": ("--p2p",),
-        "schedule": ("--schedule",),
-        "micro_batch_group_": ("--micro-batch-group",),
-        "recompute": ("--recompute",),
-        "min_layers": ("--min-layers",),
-        "target": ("--target",),
-        "time_limit": ("--time-limit", "-t"),
-        "gap": ("--gap",),
-        "seed": ("--seed",),
-        "output": ("--output", "-o"),
-        "force": ("--force",),
-        "json_": ("--json",),
-    },
-    "simulate": {
+    "compare": PROBLEM | WRITTEN | {"plans": ()},
+    "simulate": WRITTEN
+    | {
         "model": (),
         "plan": (),
         "entry": ("--entry",),
@@ -84,7 +68,8 @@ OPTIONS = {
         "micro_batch_group_": ("--micro-batch-group",),
         "min_layers": ("--min-layers",),
         "tokens": ("--tokens-per-micro-batch",),
-        "json_": ("--json",),
+        "timeline_": ("--timeline",),
+        "emit_trace": ("--emit-trace",),
     },
     "schedule": {
         "name": (),
@@ -97,7 +82,7 @@ OPTIONS = {
     },
 }
 # pydantic is none of ours here: typer reads a verb's words with it.
-HEAVY = ("numpy", "numba", "rich", "highspy", "scipy", "llvmlite", "ruamel")
+HEAVY = ("numpy", "numba", "rich", "highspy", "scipy", "llvmlite", "ruamel", "matplotlib")
 
 
 def test_the_verbs_and_their_options_are_these():

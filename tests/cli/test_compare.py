@@ -138,7 +138,8 @@ class TestOutput:
         result = run("compare", model_file(), *SIZES, "-o", tmp_path / "out", "--json")
         written = tmp_path / "out" / "compare.json"
         assert result.stdout_bytes == written.read_bytes()
-        assert f"wrote {written}" in result.stderr
+        assert f"wrote {tmp_path / 'out'}: compare.json, compare.png, compare.svg" in result.stderr
+        assert (tmp_path / "out" / "compare.png").read_bytes().startswith(b"\x89PNG")
 
     def test_a_file_that_exists_is_kept_without_force(self, model_file, run, tmp_path):
         (tmp_path / "compare.json").write_text("mine")

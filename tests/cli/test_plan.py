@@ -315,13 +315,6 @@ class TestRefusals:
         assert "is no folder" in message
 
 
-def test_force_replaces_the_plan_file(model_file, run, tmp_path):
-    (tmp_path / "plan.json").write_text("mine", encoding="utf-8")
-    result = run("plan", model_file(), *QUICK, "-o", tmp_path, "--force")
-    assert (result.exit_code, result.stderr) == (0, f"wrote {tmp_path / 'plan.json'}\n")
-    assert json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))["version"] == 1
-
-
 def test_a_plan_that_can_not_be_printed_is_written_all_the_same(model_file, run, monkeypatch, tmp_path):
     def full(_):
         raise InputError("stdout", ["the result can not be written (No space left on device)"])

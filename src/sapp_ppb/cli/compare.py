@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sapp_ppb.cli.folder import free_path, output_folder
-from sapp_ppb.cli.guard import say
-from sapp_ppb.cli.options import Gap, Seed, TimeLimit, share
+from sapp_ppb.cli.options import Force, Gap, Output, Seed, TimeLimit, share
 from sapp_ppb.cli.output import write_document, write_result
+from sapp_ppb.cli.output_files import COMPARISON_FILES, free_folder, write_comparison
 from sapp_ppb.cli.plan import exit_code, planned
 from sapp_ppb.cli.problem import takes_problem
 
@@ -47,28 +46,25 @@ def compare(
     time_limit: TimeLimit = 10.0,
     gap: Gap = "0",
     seed: Seed = 0,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="DIR", help="Folder to write compare.json to.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    output: Output = None,
+    force: Force = False,
     json_: Annotated[
         bool, typer.Option("--json", help="Print the comparison as JSON, and nothing else, on stdout.")
     ] = False,
 ) -> int:
     """Plan, time what else there is, and print one table."""
     from sapp_ppb.readers import read_user_plans
-    from sapp_ppb.writers import comparison_to_json, write_text_atomic
+    from sapp_ppb.writers import comparison_to_json
 
-    folder = None if output is None else output_folder(output)
+    folder = None if output is None else free_folder(output, force=force, names=COMPARISON_FILES)
     own = [plan for path in plans or () for plan in read_user_plans(path, problem)]
-    path = None if folder is None else free_path(folder / "compare.json", force=force)
     outcome = planned(problem, time_limit_s=time_limit, gap=share("--gap", gap), seed=seed)
     rows = _rows(outcome, own)
     document = comparison_to_json(problem, rows)
     try:
-        if path is not None:
-            write_text_atomic(path, document, force)
-            say(f"wrote {path}")
+        if folder is not None:
+            timelines = {name: timeline for name, timeline in rows if timeline is not None}
+            write_comparison(folder, document, timelines, force=force)
     finally:  # a full disk does not take the table from the screen, nor a full pipe from the disk
         if json_:
             write_document(document)

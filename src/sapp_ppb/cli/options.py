@@ -174,6 +174,14 @@ Gap = Annotated[
     str, typer.Option("--gap", metavar="G", help="Stop this close to the best possible: 0.01 or 1%.")
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same plan.")]
+Output = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="DIR", help="Folder to write results, pictures and traces to."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+ShowTimeline = Annotated[
+    bool, typer.Option("--timeline", help="Draw in text what every stage does when, if it fits.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the plan file, and nothing else, on stdout.")]
 
 
@@ -332,3 +340,18 @@ def micro_batch_group(text: str | None) -> "MicroBatchGroup":
     if text.isascii() and text.isdigit() and len(text) < 10:
         return int(text)
     raise InputError("--micro-batch-group", [f"{text!r} is neither a whole number nor {remainder_first}"])
+
+
+def refuse_with_json(json_: bool, **given: bool) -> None:
+    """
+    Refuse options that add to what is printed for people, beside ``--json``.
+
+    Raises
+    ------
+    InputError
+        Naming the first of them that was given.
+    """
+    for option in (option for option, wanted in given.items() if wanted and json_):
+        raise InputError(
+            option, ["adds to the table, and --json prints the plan file alone; give one of the two"]
+        )

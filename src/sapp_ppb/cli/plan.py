@@ -5,28 +5,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sapp_ppb.cli.folder import free_path, output_folder
 from sapp_ppb.cli.guard import FITS, NO_PLAN_IN_TIME, NOTHING_FITS, say
 from sapp_ppb.cli.options import (
     AsJson,
     FixPlan,
+    Force,
     Gap,
     Keep,
+    Output,
     Seed,
+    ShowTimeline,
     TimeLimit,
     Tokens,
     WarmStart,
     kept_part,
+    refuse_with_json,
     share,
     tokens_per_micro_batch,
 )
 from sapp_ppb.cli.output import write_document, write_result
+from sapp_ppb.cli.output_files import free_folder, write_folder
 from sapp_ppb.cli.problem import takes_problem
 from sapp_ppb.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
     from sapp_ppb.plan import Outcome, Plan
     from sapp_ppb.problem import Problem
+    from sapp_ppb.simulator import Timeline
 
 SHORT_HELP = "Find the shortest step that fits the memory."
 HELP = """
@@ -58,18 +63,18 @@ def plan(
         bool, typer.Option("--explain", help="Say what limits the plan; takes the time again.")
     ] = False,
     tokens: Tokens = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="DIR", help="Folder to write plan.json to.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a plan.json that exists.")] = False,
+    timeline_: ShowTimeline = False,
+    output: Output = None,
+    force: Force = False,
     json_: AsJson = False,
 ) -> int:
     """Plan, print and write."""
-    from sapp_ppb.writers import plan_to_json, write_plan
+    from sapp_ppb.simulator import simulate
+    from sapp_ppb.writers import plan_to_json
 
     tokens = tokens_per_micro_batch(tokens)
-    _refuse_both(explain=explain, json_=json_)
-    path = None if output is None else free_path(output_folder(output) / "plan.json", force=force)
+    refuse_with_json(json_, **{"--explain": explain, "--timeline": timeline_})
+    folder = None if output is None else free_folder(output, force=force)
     part = kept_part(fix, keep)
     if fix is not None:
         problem = _fixed(problem, fix, part)
@@ -82,15 +87,15 @@ def plan(
         threads=threads,
         warm_start=known,
     )
+    timeline = None if outcome.plan is None else simulate(outcome.plan)
     try:
-        if path is not None:
-            write_plan(outcome, path, force)
-            say(f"wrote {path}")
+        if folder is not None:
+            write_folder(folder, outcome, timeline, force=force)
     finally:  # a full disk does not take the plan from the screen, nor a full pipe from the disk
         if json_:
             write_document(plan_to_json(outcome))
         else:
-            write_result(_text(outcome, tokens))
+            write_result(_text(outcome, timeline, tokens, drawn=timeline_))
     if explain and exit_code(outcome) == FITS:
         write_result(_explanation(outcome, time_limit))
     return exit_code(outcome)
@@ -120,15 +125,6 @@ def _fixed(problem: "Problem", path: Path, part: str) -> "Problem":
     return replace(problem, fix=plan.split if part == "split" else plan.recompute)
 
 
-def _refuse_both(*, explain: bool, json_: bool) -> None:
-    from sapp_ppb.errors import InputError
-
-    if explain and json_:
-        raise InputError(
-            "--explain", ["adds to the table, and --json prints the plan file alone; give one of the two"]
-        )
-
-
 def planned(problem: "Problem", **options: Any) -> "Outcome":
     """Plan, and show the progress."""
     from sapp_ppb.errors import NoPlanFoundError
@@ -153,15 +149,15 @@ def _explanation(outcome: "Outcome", seconds: float) -> str:
         return explanation_text(outcome, explain(outcome, seconds))
 
 
-def _text(outcome: "Outcome", tokens: int | None) -> str:
+def _text(outcome: "Outcome", timeline: "Timeline | None", tokens: int | None, *, drawn: bool) -> str:
     from sapp_ppb.cli.tables import infeasible_text, outcome_text
     from sapp_ppb.planner import baselines
     from sapp_ppb.simulator import simulate
 
-    if outcome.plan is None:
+    if timeline is None:
         return infeasible_text(outcome)
     compared = [(baseline.name, simulate(baseline.plan)) for baseline in baselines(outcome.problem)]
-    return outcome_text(outcome, simulate(outcome.plan), compared, tokens=tokens)
+    return outcome_text(outcome, timeline, compared, tokens=tokens, drawn=drawn)
 
 
 def exit_code(outcome: "Outcome") -> int:

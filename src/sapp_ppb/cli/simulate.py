@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sapp_ppb.cli.guard import FITS, NOTHING_FITS
+from sapp_ppb.cli.guard import FITS, NOTHING_FITS, say
 from sapp_ppb.cli.options import (
     AsJson,
     ConstantMemory,
+    Force,
     GroupOption,
     HopTimeIfGiven,
     InterleaveIfGiven,
@@ -16,13 +17,17 @@ from sapp_ppb.cli.options import (
     MicroBatchesIfGiven,
     MinLayersIfGiven,
     ModelPath,
+    Output,
     PlanPath,
     ScheduleOption,
+    ShowTimeline,
     StagesIfGiven,
     Tokens,
+    refuse_with_json,
     tokens_per_micro_batch,
 )
 from sapp_ppb.cli.output import write_document, write_result
+from sapp_ppb.cli.output_files import free_file, free_folder, write_folder
 from sapp_ppb.cli.problem import given_problem
 from sapp_ppb.errors import InputError
 
@@ -43,6 +48,7 @@ Examples:
   sapp-ppb simulate llama2_70b.json out/plan.json
   sapp-ppb simulate llama2_70b.json out/plan.json --json
   sapp-ppb simulate llama2_70b.json manual.yaml --entry manual1 -s 16 -mb 32 -mem 56000
+  sapp-ppb simulate llama2_70b.json out/plan.json --emit-trace trace.json
 """
 
 
@@ -62,6 +68,13 @@ def simulate(
     micro_batch_group_: GroupOption = None,
     min_layers: MinLayersIfGiven = None,
     tokens: Tokens = None,
+    timeline_: ShowTimeline = False,
+    output: Output = None,
+    emit_trace: Annotated[
+        str | None,
+        typer.Option("--emit-trace", metavar="FILE", help="Write the trace alone, for Perfetto."),
+    ] = None,
+    force: Force = False,
     json_: AsJson = False,
 ) -> int:
     """Time a plan file, or one plan of a manual YAML."""
@@ -71,6 +84,9 @@ def simulate(
     from sapp_ppb.writers import plan_to_json
 
     tokens = tokens_per_micro_batch(tokens)
+    refuse_with_json(json_, **{"--timeline": timeline_})
+    folder = None if output is None else free_folder(output, force=force, read=plan)
+    trace = None if emit_trace is None else free_file("--emit-trace", emit_trace, force=force)
     options = {
         "stages": stages,
         "micro_batches": micro_batches,
@@ -88,10 +104,16 @@ def simulate(
     else:
         _refuse_options(plan, [*given, *(["entry"] if entry is not None else [])])
         timeline, outcome = retime(read_plan(plan, read_model(model)), str(plan))
-    if json_:
-        write_document(plan_to_json(outcome))
-    else:
-        write_result(outcome_text(outcome, timeline, tokens=tokens))
+    try:
+        if folder is not None:
+            write_folder(folder, outcome, timeline, force=force, read=plan)
+        if trace is not None:
+            _write_trace(timeline, trace, force=force)
+    finally:  # a full disk does not take the result from the screen, nor a full pipe from the disk
+        if json_:
+            write_document(plan_to_json(outcome))
+        else:
+            write_result(outcome_text(outcome, timeline, tokens=tokens, drawn=timeline_))
     return FITS if timeline.fits_memory else NOTHING_FITS
 
 
@@ -117,3 +139,10 @@ def _manual(model: Path, plan: Path, entry: str | None, given: dict[str, Any]) -
         raise InputError("--entry", [f"{entry!r} is not in {plan}; one of {', '.join(named)}"])
     timeline = simulate(named[next(iter(named)) if entry is None else entry].plan)
     return timeline, timed(timeline)
+
+
+def _write_trace(timeline: "Timeline", path: "Path", *, force: bool) -> None:
+    from sapp_ppb.report import write_trace
+
+    write_trace(timeline, path, force)
+    say(f"wrote {path}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy
 from sapp_ppb.problem import Problem
-from sapp_ppb.schedules import P2PMode
+from sapp_ppb.report.words import problem_text
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
@@ -22,23 +22,7 @@ _STOPPED = {
 
 def title_text(outcome: Outcome) -> str:
     """Say what was asked, on one line."""
-    problem = outcome.problem
-    chunks = f" x {problem.interleave} chunks" if problem.interleave > 1 else ""
-    group = f" (groups: {problem.micro_batch_group})" if problem.micro_batch_group is not None else ""
-    return (
-        f"{problem.model.name}: {problem.model.body_count} layers on {problem.stages} stages{chunks}, "
-        f"{problem.micro_batches} micro-batches, {problem.schedule_name.value}{group}"
-        + "".join(f", {words}" for words in _mode_words(problem))
-        + (f", for {problem.target}" if problem.target else "")
-    )
-
-
-def _mode_words(problem: Problem) -> list[str]:
-    """Say what is not usual about how the order is run."""
-    words = [f"{problem.sequence_chunks} sequence chunks"] if problem.sequence_chunks > 1 else []
-    words += [f"{problem.p2p_mode.value} sends"] if problem.p2p_mode is not P2PMode.ASYNC else []
-    words += [f"overlap {problem.overlap_factor:g}"] if problem.overlap_factor > 0.0 else []
-    return words + ([f"as {problem.flavour.value} runs it"] if problem.flavour is not None else [])
+    return problem_text(outcome.problem)
 
 
 def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = None) -> list[tuple[str, str]]:

@@ -19,6 +19,7 @@ from sapp_ppb.cli.summary import (
     summary_rows,
     title_text,
 )
+from sapp_ppb.cli.text_timeline import timeline_text
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Outcome, Plan
 from sapp_ppb.problem import Problem
@@ -38,8 +39,20 @@ def outcome_text(
     compared: "Sequence[tuple[str, Timeline]]" = (),
     *,
     tokens: int | None = None,
+    drawn: bool = False,
 ) -> str:
-    """Fill the page of a plan: stages, what is known, what others do, and the lists of MindFormers."""
+    """
+    Fill the page of a plan: stages, what is known, what others do, and the lists of MindFormers.
+
+    Parameters
+    ----------
+    compared
+        Names and timelines of other plans.
+    tokens
+        Tokens of a micro-batch, if tokens per second are wanted.
+    drawn
+        Whether the timeline is wanted as text too.
+    """
     page: list[RenderableType] = [
         Text(title_text(outcome)),
         Text(),
@@ -49,6 +62,8 @@ def outcome_text(
     page.append(pairs_table(summary_rows(outcome, timeline, tokens)))
     if compared:
         page += [Text(), _comparison(outcome, compared)]
+    if drawn:
+        page += [Text(), timeline_text(timeline, terminal_columns())]
     lists = mindformers_text(mindformers_lists(timeline.plan))
     return f"{rendered(page)}\nMindFormers lists, [chunk][stage]\n{lists}"
 

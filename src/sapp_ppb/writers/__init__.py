@@ -1,7 +1,7 @@
 """Files out: one file a format."""
 
+from sapp_ppb.files import write_text_atomic
 from sapp_ppb.writers.comparison_file import comparison_to_json
-from sapp_ppb.writers.json_file import write_text_atomic
 from sapp_ppb.writers.mindformers import MindformersLists, mindformers_lists, mindformers_text
 from sapp_ppb.writers.model_file import model_to_json, write_model
 from sapp_ppb.writers.plan_file import plan_to_json, write_plan

@@ -6,7 +6,7 @@ from os import PathLike
 from sapp_ppb.costs.layer import Layer, LayerKind, backward_times
 from sapp_ppb.costs.model import Model
 from sapp_ppb.costs.recompute import Recompute
-from sapp_ppb.writers.json_file import write_text_atomic
+from sapp_ppb.files import write_text_atomic
 
 
 def write_model(model: Model, path: str | PathLike[str], force: bool = False) -> None:

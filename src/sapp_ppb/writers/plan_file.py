@@ -8,10 +8,10 @@ import numpy as np
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.costs.per_stage import PerStage
+from sapp_ppb.files import write_text_atomic
 from sapp_ppb.plan import PLAN_FORMAT, PLAN_VERSION, Bubble, Outcome, Plan, Shortage
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import OrderFile, P2PMode
-from sapp_ppb.writers.json_file import write_text_atomic
 
 
 def write_plan(outcome: Outcome, path: str | PathLike[str], force: bool = False) -> None:

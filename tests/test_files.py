@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from sapp_ppb.errors import InputError
-from sapp_ppb.writers import write_text_atomic
+from sapp_ppb.files import whole_file, write_text_atomic
 
 
 def test_text_is_written_as_it_is_and_folders_are_made(tmp_path):
@@ -107,4 +107,21 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setattr("os.fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_text_atomic(tmp_path / "file.json", "new")
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_seen_of_a_file_before_it_is_whole(tmp_path):
+    path = tmp_path / "file.json"
+    with whole_file(path) as file:
+        file.write(b"ab")
+        file.flush()
+        assert not path.exists()
+        file.write(b"c")
+    assert path.read_bytes() == b"abc"
+
+
+def test_a_fault_while_writing_leaves_nothing_behind_and_keeps_its_own_name(tmp_path):
+    with pytest.raises(ValueError, match="mine"), whole_file(tmp_path / "file.json") as file:  # noqa: PT012
+        file.write(b"ab")
+        raise ValueError("mine")
     assert not list(tmp_path.iterdir())

@@ -1,0 +1,158 @@
+"""The files of ``--output``: their names, who writes them, and whether they may be written."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sapp_ppb.cli.guard import say
+from sapp_ppb.errors import InputError
+
+if TYPE_CHECKING:
+    from sapp_ppb.plan import Outcome
+    from sapp_ppb.simulator import Timeline
+
+Writer = Callable[["Timeline", Path, bool], None]
+
+
+def _timeline(timeline: "Timeline", path: Path, force: bool) -> None:
+    from sapp_ppb.report.timeline_picture import draw_timeline
+
+    draw_timeline(timeline, path, force)
+
+
+def _memory(timeline: "Timeline", path: Path, force: bool) -> None:
+    from sapp_ppb.report.memory_picture import draw_memory
+
+    draw_memory(timeline, path, force)
+
+
+def _stages(timeline: "Timeline", path: Path, force: bool) -> None:
+    from sapp_ppb.report.stages_picture import draw_stages
+
+    draw_stages(timeline, path, force)
+
+
+def _trace(timeline: "Timeline", path: Path, force: bool) -> None:
+    from sapp_ppb.report import write_trace
+
+    write_trace(timeline, path, force)
+
+
+PLAN_FILE = "plan.json"
+# What is made of a timeline, in this order; a line here adds a file to --output.
+_OF_A_TIMELINE: tuple[tuple[str, Writer], ...] = (
+    ("timeline.png", _timeline),
+    ("timeline.svg", _timeline),
+    ("memory.png", _memory),
+    ("memory.svg", _memory),
+    ("stages.png", _stages),
+    ("stages.svg", _stages),
+    ("trace.json", _trace),
+)
+
+
+# What is made of a comparison.
+COMPARISON_FILES = ("compare.json", "compare.png", "compare.svg")
+
+
+def free_folder(
+    output: str, *, force: bool, read: Path | None = None, names: tuple[str, ...] | None = None
+) -> Path:
+    """
+    Refuse a folder that can not take the files, before any time is spent on their content.
+
+    Parameters
+    ----------
+    read
+        Plan file that is read; it may be in the folder, and is left as it is.
+    names
+        Files to be written there; None for those of a plan.
+
+    Raises
+    ------
+    InputError
+        With every file that exists when ``force`` is not set.
+    """
+    if not output.strip():
+        raise InputError("--output", [f"must name a folder (got {output!r}); this one is named ."])
+    folder = Path(output)
+    names = names or (PLAN_FILE, *(name for name, _ in _OF_A_TIMELINE))
+    paths = [folder / name for name in names if not _is_same(folder / name, read)]
+    _refuse_taken("--output", paths, force=force)
+    return folder
+
+
+def free_file(option: str, output: str, *, force: bool) -> Path:
+    """Refuse a file that exists or can not be written, before any time is spent on its content."""
+    if not output.strip():
+        raise InputError(option, [f"must name a file (got {output!r})"])
+    _refuse_taken(option, [Path(output)], force=force)
+    return Path(output)
+
+
+def _refuse_taken(option: str, paths: list[Path], *, force: bool) -> None:
+    for path in paths:
+        if path.is_dir():
+            raise InputError(str(path), [f"is a folder where {path.name} should be; give another {option}"])
+    there = [path for path in paths if path.exists()]
+    if len(there) == 1 and not force:
+        raise InputError(str(there[0]), ["the file exists; give --force to replace it"])
+    if there and not force:
+        names = ", ".join(path.name for path in there)
+        raise InputError(str(there[0].parent), [f"{names} exist; give --force to replace them"])
+    # Folders that are missing are made, in the nearest one that is there.
+    nearest = next((folder for folder in paths[0].parents if folder.exists()), paths[0].parent)
+    if not nearest.is_dir():
+        raise InputError(str(nearest), [f"is no folder; give another {option}"])
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise InputError(str(nearest), [f"the folder may not be written to; give another {option}"])
+
+
+def write_folder(
+    folder: Path, outcome: "Outcome", timeline: "Timeline | None", *, force: bool, read: Path | None = None
+) -> None:
+    """
+    Write the plan file and, when there is a plan, all that is made of its timeline.
+
+    Each file is whole or not there, whatever happens to the next; what was written is
+    said on stderr.
+    """
+    from sapp_ppb.writers import write_plan
+
+    written = []
+    try:
+        if not _is_same(folder / PLAN_FILE, read):
+            write_plan(outcome, folder / PLAN_FILE, force)
+            written.append(PLAN_FILE)
+        for name, write in _OF_A_TIMELINE:
+            if timeline is not None:
+                write(timeline, folder / name, force)
+                written.append(name)
+    finally:
+        if written:
+            say(f"wrote {folder}: {', '.join(written)}")
+
+
+def write_comparison(folder: Path, document: str, timelines: "dict[str, Timeline]", *, force: bool) -> None:
+    """Write the rows of a comparison and, where there is a plan, the picture of its timelines."""
+    from sapp_ppb.report.timeline_picture import draw_comparison
+    from sapp_ppb.writers import write_text_atomic
+
+    written = []
+    try:
+        for name in COMPARISON_FILES:
+            if name.endswith(".json"):
+                write_text_atomic(folder / name, document, force)
+            elif timelines:
+                draw_comparison(timelines, folder / name, force)
+            else:
+                continue
+            written.append(name)
+    finally:
+        if written:
+            say(f"wrote {folder}: {', '.join(written)}")
+
+
+def _is_same(path: Path, other: Path | None) -> bool:
+    return other is not None and path.exists() and other.exists() and path.samefile(other)

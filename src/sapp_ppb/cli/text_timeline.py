@@ -1,0 +1,81 @@
+"""A small timeline in text: a row a stage, a character a moment."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.style import Style
+from rich.text import Text
+
+from sapp_ppb.report.colours import shade, text_colour
+from sapp_ppb.report.words import time_text
+from sapp_ppb.report.work import WORK_OF_KIND, Work
+from sapp_ppb.schedules import OpKind
+
+if TYPE_CHECKING:
+    from sapp_ppb.report import Blocks
+    from sapp_ppb.simulator import Timeline
+
+_IDLE, _RECOMPUTE = ".", "r"
+
+
+def timeline_text(timeline: "Timeline", columns: int) -> Text:
+    """
+    Draw a timeline in so many columns, or say where to look when it is too long for them.
+
+    An op is its kind and micro-batch as far as they fit, with its cell before them
+    where a stage has several, filled up with the small letter of its kind: ``F3f``;
+    ``r`` is recompute and ``.`` idle.
+    """
+    from sapp_ppb.report import timeline_blocks
+
+    blocks, stages = timeline_blocks(timeline), timeline.plan.problem.stages
+    names = [f"stage {stage} ".rjust(len(f"stage {stages - 1} ")) for stage in range(stages)]
+    width = columns - len(names[0])
+    lasts_ms = (blocks.end_ms - blocks.start_ms)[blocks.kind == OpKind.F]
+    if float(np.median(lasts_ms)) * width < timeline.makespan_ms:
+        ops = len(blocks.stage) // stages
+        return Text(
+            f"timeline: {ops} ops a stage do not fit {columns} columns; "
+            "look at timeline.png, which --output writes"
+        )
+    rows = [Text(name) + _row(timeline, blocks, stage, width) for stage, name in enumerate(names)]
+    heading = f"timeline, a column is {time_text(timeline.makespan_ms / width)}"
+    return Text("\n").join([Text(heading), *rows, Text(_legend(blocks))])
+
+
+def _row(timeline: "Timeline", blocks: "Blocks", stage: int, width: int) -> Text:
+    """Draw the ops of one stage one after the other."""
+    scale, chunks = width / timeline.makespan_ms, timeline.plan.problem.interleave
+    ops = np.flatnonzero(blocks.stage == stage)
+    ends_ms = (blocks.start_ms, blocks.start_ms + blocks.recompute_ms, blocks.end_ms)
+    row = Text()
+    for op, *ends in zip(
+        ops, *(np.rint(ms[ops] * scale).astype(int).tolist() for ms in ends_ms), strict=True
+    ):
+        start, again, end = ends
+        work, chunk = WORK_OF_KIND[OpKind(blocks.kind[op])], int(blocks.chunk[op])
+        row.append(_IDLE * (start - len(row)))
+        row.append(_RECOMPUTE * (again - start), _style(Work.RECOMPUTE, chunk, chunks))
+        row.append(_op_text(blocks, op, end - again, chunks), _style(work, chunk, chunks))
+    return row.append(_IDLE * (width - len(row)))
+
+
+def _op_text(blocks: "Blocks", op: int, width: int, chunks: int) -> str:
+    """Say an op as far as it fits."""
+    letter, micro_batch = OpKind(blocks.kind[op]).name, f"{blocks.micro_batch[op]}"
+    whole = f"{blocks.cell[op]}{letter}{micro_batch}" if chunks > 1 else f"{letter}{micro_batch}"
+    names = (whole, f"{letter}{micro_batch}", letter, "")
+    return next(name for name in names if len(name) <= width).ljust(width, letter.lower())
+
+
+def _style(work: Work, chunk: int, chunks: int) -> Style:
+    return Style(color=text_colour(work), bgcolor=shade(work, chunk, chunks))
+
+
+def _legend(blocks: "Blocks") -> str:
+    """Explain the letters that there are."""
+    there = [
+        f"{kind.name} {work.value}" for kind, work in WORK_OF_KIND.items() if np.any(blocks.kind == kind)
+    ]
+    again = [f"{_RECOMPUTE} {Work.RECOMPUTE.value}"] if np.any(blocks.recompute_ms) else []
+    return ", ".join([*there, *again, f"{_IDLE} idle"])

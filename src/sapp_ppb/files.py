@@ -1,0 +1,122 @@
+"""A file is written whole or not at all."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import BinaryIO
+
+from sapp_ppb.errors import InputError
+
+
+@contextmanager
+def whole_file(path: str | PathLike[str], force: bool = False) -> Iterator[BinaryIO]:
+    """
+    Open a file for writing so that nobody ever sees half of it.
+
+    What is written goes to a temporary file in the same folder, which takes the name
+    at the end.  Missing parent folders are made.  A symbolic link stays one: the file
+    it leads to is replaced.
+
+    Parameters
+    ----------
+    path
+        File to write.
+    force
+        Replace a file that exists.
+
+    Raises
+    ------
+    InputError
+        If the file exists and ``force`` is not set, or if it can not be written:
+        the path is a folder or a device, it is not permitted, or the disk is full.
+        What was there before is then untouched.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with whole_file(f"{folder}/new.txt") as file:
+    ...         _ = file.write(b"abc")
+    ...         before = Path(f"{folder}/new.txt").exists()
+    ...     print(before, Path(f"{folder}/new.txt").stat().st_size)
+    False 3
+    """
+    where = str(path)
+    target = _target(path, force=force)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _replacement(target) as file:
+            yield file
+    except FileExistsError:
+        raise InputError(where, ["a file stands where a folder is needed; choose another path"]) from None
+    except OSError as error:
+        raise _not_written(where, error.strerror) from None
+
+
+def write_text_atomic(path: str | PathLike[str], text: str, force: bool = False) -> None:
+    """
+    Write UTF-8 text to a file, line ends as they are, so that nobody ever sees half of it.
+
+    Parameters
+    ----------
+    path, force
+        As of ``whole_file``.
+    text
+        Its whole content.
+
+    Raises
+    ------
+    InputError
+        As ``whole_file`` does, and if the text is no Unicode.
+    """
+    try:
+        content = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(str(path), [f"can not be written as UTF-8 ({error.reason})"]) from None
+    with whole_file(path, force) as file:
+        file.write(content)
+
+
+def _target(path: str | PathLike[str], *, force: bool) -> Path:
+    """Refuse a target that is a folder or a device, or that exists when it must not."""
+    where = str(path)
+    try:
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise InputError(where, ["is a folder; name a file in it"])
+        if target.exists() and not target.is_file():
+            raise InputError(where, ["is no ordinary file; choose another path"])
+        if target.exists() and not force:
+            raise InputError(where, ["the file exists; give --force (force=True) to replace it"])
+    except InputError:
+        raise
+    except OSError as error:
+        raise _not_written(where, error.strerror) from None
+    except ValueError as error:  # no file system has such a name
+        raise _not_written(where, error) from None
+    return target
+
+
+def _not_written(where: str, why: object) -> InputError:
+    return InputError(where, [f"can not be written ({why}); choose another path"])
+
+
+@contextmanager
+def _replacement(target: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file beside the target; at the end it takes the target's name."""
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:  # x: made with the permissions that the user's umask gives
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
+    except BaseException:  # an interrupt leaves nothing behind either
+        temporary.unlink(missing_ok=True)
+        raise

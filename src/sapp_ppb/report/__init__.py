@@ -1,0 +1,19 @@
+"""
+What a timeline looks like: pictures, and the trace that timeline viewers open.
+
+The pictures are imported from their own files, so that only they load matplotlib.
+"""
+
+from sapp_ppb.report.blocks import Blocks, messages, timeline_blocks
+from sapp_ppb.report.memory_curve import StageMemory, memory_curve
+from sapp_ppb.report.trace import trace_events, write_trace
+
+__all__ = [
+    "Blocks",
+    "StageMemory",
+    "memory_curve",
+    "messages",
+    "timeline_blocks",
+    "trace_events",
+    "write_trace",
+]
