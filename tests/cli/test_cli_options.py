@@ -71,6 +71,20 @@ OPTIONS = {
         "timeline_": ("--timeline",),
         "emit_trace": ("--emit-trace",),
     },
+    "costs trace": {
+        "traces": (),
+        "body": ("--body",),
+        "head": ("--head",),
+        "tail": ("--tail",),
+        "micro_batches": ("--micro-batches", "-mb"),
+        "per_layer": ("--per-layer",),
+        "split": ("--split",),
+        "plan": ("--plan",),
+        "name": ("--name",),
+        "output": ("--output", "-o"),
+        "force": ("--force",),
+        "json_": ("--json",),
+    },
     "schedule": {
         "name": (),
         "stages": ("--stages", "-s"),
@@ -85,21 +99,37 @@ OPTIONS = {
 HEAVY = ("numpy", "numba", "rich", "highspy", "scipy", "llvmlite", "ruamel", "matplotlib")
 
 
+def verbs(group: Any, before=""):
+    """Every verb, those of a group under its name and theirs."""
+    for name, verb in group.commands.items():
+        if hasattr(verb, "commands"):
+            yield from verbs(verb, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", verb
+
+
 def test_the_verbs_and_their_options_are_these():
-    group: Any = typer.main.get_command(app)
     found = {
         name: {
             option.name: tuple(text for text in option.opts if text.startswith("-"))
             for option in verb.params
             if option.name != "help"
         }
-        for name, verb in group.commands.items()
+        for name, verb in verbs(typer.main.get_command(app))
     }
     assert found == OPTIONS
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["plan", "--help"], ["simulate", "-h"], ["schedule", "--help"], ["compare", "-h"]]
+    "words",
+    [
+        ["--help"],
+        ["plan", "--help"],
+        ["simulate", "-h"],
+        ["schedule", "--help"],
+        ["compare", "-h"],
+        ["costs", "trace", "-h"],
+    ],
 )
 def test_help_imports_nothing_heavy(words):
     program = (
@@ -135,9 +165,9 @@ def test_help_that_can_not_be_written_is_one_message(words):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("verb", ["plan", "simulate", "compare", "schedule"])
+@pytest.mark.parametrize("verb", OPTIONS)
 def test_every_help_has_examples(verb, run):
-    assert f"sapp-ppb {verb} " in run(verb, "--help").stdout.split("Examples:")[1]
+    assert f"sapp-ppb {verb} " in run(*verb.split(), "--help").stdout.split("Examples:")[1]
 
 
 def test_version(run):

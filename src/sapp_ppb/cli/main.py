@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sapp_ppb.cli import compare, plan, schedule, simulate
+from sapp_ppb.cli import compare, costs, plan, schedule, simulate
 from sapp_ppb.cli.guard import BAD_INPUT, say, verb
 from sapp_ppb.cli.older_flags import Verbs
 from sapp_ppb.cli.output import write_result
@@ -62,6 +62,7 @@ for name, module, function in (
     ("schedule", schedule, schedule.schedule),
 ):
     app.command(name, help=module.HELP, short_help=module.SHORT_HELP)(verb(function))
+app.add_typer(costs.app, name="costs", help=costs.HELP, short_help=costs.SHORT_HELP)
 
 
 def main() -> None:

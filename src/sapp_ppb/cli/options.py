@@ -182,6 +182,10 @@ Force = Annotated[bool, typer.Option("--force", help="Replace files that exist."
 ShowTimeline = Annotated[
     bool, typer.Option("--timeline", help="Draw in text what every stage does when, if it fits.")
 ]
+ModelOutput = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="MODEL.json", help="Model file to write.")
+]
+ModelJson = Annotated[bool, typer.Option("--json", help="Print the model file, and nothing else, on stdout.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the plan file, and nothing else, on stdout.")]
 
 
@@ -355,3 +359,22 @@ def refuse_with_json(json_: bool, **given: bool) -> None:
         raise InputError(
             option, ["adds to the table, and --json prints the plan file alone; give one of the two"]
         )
+
+
+def layer_count(option: str, text: str) -> tuple[str, int | None]:
+    """
+    Read the name of a layer and how many there are, with a colon between them.
+
+    Examples
+    --------
+    >>> layer_count("--body", "DecodeLayer:80"), layer_count("--body", "Block")
+    (('DecodeLayer', 80), ('Block', None))
+    """
+    name, colon, number = text.rpartition(":")
+    if not colon:
+        name, number = text, ""
+    elif not (number.isascii() and number.isdigit() and 0 < len(number) < 8 and int(number)):
+        raise InputError(option, [f"{text!r} is not NAME or NAME:COUNT, with a count of at least 1"])
+    if not name.strip():
+        raise InputError(option, [f"{text!r} names no layer"])
+    return name, int(number) if number else None

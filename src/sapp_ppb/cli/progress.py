@@ -14,16 +14,16 @@ _EVERY_S = 0.1
 _CLEAR = "\r\x1b[K"
 
 
-class ProgressLine:
+class _Line:
     """A line that is written over until the run is done, and then taken away."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: str) -> None:
         self._shown = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._next = 0.0
+        self._first, self._next = first, 0.0
 
     def __enter__(self) -> Self:
         """Say at once that something happens."""
-        self._write("planning ...")
+        self._write(f"{self._first} ...")
         return self
 
     def __exit__(
@@ -34,18 +34,41 @@ class ProgressLine:
             sys.stderr.write(_CLEAR)
             sys.stderr.flush()
 
-    def __call__(self, progress: "Progress") -> None:
-        """Show the progress, a few times a second at most."""
+    def _may_write(self) -> bool:
+        """Whether it is time again: a few times a second at most."""
         now = time.monotonic()
-        if now >= self._next:
-            self._next = now + _EVERY_S
-            self._write(progress_text(progress))
+        if now < self._next:
+            return False
+        self._next = now + _EVERY_S
+        return True
 
     def _write(self, text: str) -> None:
         if self._shown:
             columns = shutil.get_terminal_size().columns
             sys.stderr.write(_CLEAR + text[: columns - 1])
             sys.stderr.flush()
+
+
+class ProgressLine(_Line):
+    """Where planning stands."""
+
+    def __init__(self) -> None:
+        super().__init__("planning")
+
+    def __call__(self, progress: "Progress") -> None:
+        """Show the progress."""
+        if self._may_write():
+            self._write(progress_text(progress))
+
+
+class ShareLine(_Line):
+    """How much of a long file is read."""
+
+    def __call__(self, share: float) -> None:
+        """Show the share."""
+        if self._may_write():
+            filled = int(20 * min(max(share, 0.0), 1.0))
+            self._write(f"{self._first} [{'#' * filled}{'.' * (20 - filled)}] {share:.0%}")
 
 
 def progress_text(progress: "Progress") -> str:

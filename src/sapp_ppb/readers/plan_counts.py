@@ -1,0 +1,53 @@
+"""Which layers each cell of a plan file holds, for those who do not have its model yet."""
+
+from os import PathLike
+
+from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.errors import InputError
+from sapp_ppb.plan import Plan
+from sapp_ppb.readers.json_file import read_json
+from sapp_ppb.readers.plan_file import read_plan
+
+_PLACEHOLDER = 1.0  # a time and a memory, of which the counts do not depend
+
+
+def read_plan_counts(path: str | PathLike[str]) -> Plan:
+    """
+    Plan of a plan file, over a model that has its layers' names and counts and nothing else.
+
+    Raises
+    ------
+    InputError
+        If the file can not be read, or holds no plan.
+    """
+    raw = read_json(path)
+    counts = raw.get("counts") if isinstance(raw, dict) else None
+    layers = []
+    for name, by_type in counts.items() if isinstance(counts, dict) else ():
+        matrices = by_type.values() if isinstance(by_type, dict) else ()
+        rows = [row for matrix in matrices if isinstance(matrix, list) for row in matrix]
+        entries = [entry for row in rows if isinstance(row, list) for entry in row]
+        total = sum(entry for entry in entries if isinstance(entry, int))
+        if total > 0:
+            layers.append(
+                layer_from_times(
+                    name=name,
+                    kind=LayerKind.BODY,
+                    count=total,
+                    forward_ms=_PLACEHOLDER,
+                    activation_mb=dict.fromkeys(Recompute, _PLACEHOLDER),
+                )
+            )
+    if not layers:
+        raise InputError(str(path), ["holds no layers; give a plan file that has a plan"])
+    named = raw.get("model") if isinstance(raw, dict) else None
+    # A HEAD and a TAIL allow first and last cells without a BODY layer, as the plan may have had them.
+    ends = [
+        layer_from_times(name=f"placeholder {kind.value}", kind=kind, forward_ms=_PLACEHOLDER)
+        for kind in (LayerKind.HEAD, LayerKind.TAIL)
+    ]
+    model = Model(name=named if isinstance(named, str) and named else "plan", layers=(*layers, *ends))
+    plan = read_plan(path, model).plan
+    if plan is None:
+        raise InputError(str(path), ["holds no plan, because none fits; give one that has a plan"])
+    return plan
