@@ -11,7 +11,7 @@ from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.plan import plan_from_matrices
 from sapp_ppb.problem import Problem
 from sapp_ppb.report import messages, timeline_blocks
-from sapp_ppb.schedules import Op, OpKind, Placement, Schedule, parse_csv
+from sapp_ppb.schedules import Op, OpKind, P2PMode, Placement, Schedule, ScheduleName, parse_csv
 from sapp_ppb.simulator import simulate
 from tests.reference import reference, stage_of
 from tests.strategies import plans, random_plan, random_problem, with_order
@@ -85,6 +85,38 @@ def test_a_message_goes_from_cell_to_cell_along_the_chain_wherever_the_stage_cha
     forward = {(Op(OpKind.F, a, m), Op(OpKind.F, b, m)) for a, b in hops for m in micro_batches}
     backward = {(Op(OpKind.B, b, m), Op(OpKind.B, a, m)) for a, b in hops for m in micro_batches}
     assert sent == forward | backward
+
+
+def unit_timeline(**sizes):
+    """One layer a cell, F 1 and B 2."""
+    cells = sizes["stages"] * sizes["interleave"]
+    layer = layer_from_times(name="Dec", kind=LayerKind.BODY, count=cells, forward_ms=1)
+    problem = Problem(model=Model(name="unit", layers=(layer,)), **sizes)
+    counts = {"Dec": {"none": [[1] * sizes["stages"]] * sizes["interleave"]}}
+    return simulate(plan_from_matrices(problem, counts))
+
+
+def test_a_message_that_is_held_back_leaves_with_the_backward_behind_its_forward():
+    # S 2, V 2, M 4: stage 0 runs 0F0 0F1 2F0 2F1 0F2 2B0 ...; 0F1 is followed by a forward.
+    timeline = unit_timeline(stages=2, interleave=2, micro_batches=4, p2p_mode=P2PMode.BLOCKING)
+    blocks, places = timeline_blocks(timeline), messages(timeline)
+    with_what = dict(zip(names(blocks, places[:, 1]), names(blocks, places[:, 0]), strict=True))
+    assert with_what[Op(OpKind.F, 1, 1)] == Op(OpKind.F, 0, 1)
+    assert with_what[Op(OpKind.F, 1, 2)] == Op(OpKind.B, 2, 0)
+    assert np.all(blocks.start_ms[places[:, 1]] >= blocks.end_ms[places[:, 0]])
+
+
+def test_the_ops_of_a_pair_that_overlaps_have_a_half_of_the_row_each():
+    sizes = {"stages": 2, "interleave": 2, "micro_batches": 4, "schedule": ScheduleName.DUALPIPEV}
+    blocks = timeline_blocks(unit_timeline(**sizes, overlap_factor=0.5))
+    halves = {
+        str(op): (low, high)
+        for op, low, high in zip(names(blocks), blocks.low.tolist(), blocks.high.tolist(), strict=True)
+    }
+    # Stage 0 runs 0F0 .. (0F3;3B1) (3F2;0B0) 3B2 ..
+    assert (halves["0F3"], halves["3B1"], halves["3B2"]) == ((0.5, 1.0), (0.0, 0.5), (0.0, 1.0))
+    one_by_one = timeline_blocks(unit_timeline(**sizes))
+    assert (one_by_one.low.max(), one_by_one.high.min()) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("path", sorted(SPLIT.glob("*ZeroBubble_*.csv")), ids=lambda path: path.stem)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sapp_ppb.report import timeline_blocks
 from sapp_ppb.report.work import Work, work_shares, work_spans
 from sapp_ppb.simulator import simulate
-from tests.strategies import plans
+from tests.strategies import plans, plans_in_any_mode
 
 
 def test_a_backward_does_its_recompute_first(timeline):
@@ -33,7 +33,7 @@ def test_the_shares_of_the_drawn_plan_in_five_columns(timeline):
     assert shares[Work.BACKWARD][1] == pytest.approx([0, 0.6, 0.4, 0.8, 0.6])
 
 
-@given(plans(), st.integers(1, 50))
+@given(plans() | plans_in_any_mode(), st.integers(1, 50))
 def test_shares_add_up_to_the_busy_time_of_every_stage_and_to_no_more_than_a_column(plan, columns):
     timeline = simulate(plan)
     shares = np.sum(

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sapp_ppb.plan import Plan
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator import Timeline
+from sapp_ppb.simulator.graph import inputs_of
 from sapp_ppb.simulator.price import price, without_recompute
 
 Floats = NDArray[np.float64]
@@ -30,6 +31,9 @@ class Blocks:
     recompute_ms
         Time at the start of each op in which forwards are done again; 0 for a forward and
         wherever nothing is recomputed; shape (ops,).
+    low, high
+        Part of its stage's row that each op has, from 0 below to 1: all of it, but for the ops
+        of an overlapped pair, which run at once and have a half each; shape (ops,).
     """
 
     stage: Ints
@@ -41,6 +45,8 @@ class Blocks:
     start_ms: Floats
     end_ms: Floats
     recompute_ms: Floats
+    low: Floats
+    high: Floats
 
 
 def timeline_blocks(timeline: Timeline) -> Blocks:
@@ -69,6 +75,7 @@ def timeline_blocks(timeline: Timeline) -> Blocks:
     rows = problem.order.rows
     kind, cell, micro_batch, chunk = np.array([op for row in rows for op in row], dtype=np.int64).T
     start_ms, end_ms = np.concatenate(timeline.start_ms), np.concatenate(timeline.end_ms)
+    low, high = _halves(timeline)
     return Blocks(
         stage=np.repeat(np.arange(len(rows)), [len(row) for row in rows]),
         cell=cell,
@@ -80,7 +87,21 @@ def timeline_blocks(timeline: Timeline) -> Blocks:
         end_ms=end_ms,
         # A model may give a recomputed layer a shorter backward, of which no part is recompute.
         recompute_ms=np.clip(_recompute_ms(timeline.plan)[kind, cell], 0.0, end_ms - start_ms),
+        low=low,
+        high=high,
     )
+
+
+def _halves(timeline: Timeline) -> tuple[Floats, Floats]:
+    """Give the forward of a pair that overlaps the upper half of the row, and its backward the lower."""
+    order, before = timeline.plan.problem.order, 0
+    low, high = np.zeros(sum(map(len, order.rows))), np.ones(sum(map(len, order.rows)))
+    for stage, row in enumerate(order.rows):
+        if timeline.plan.problem.overlap_factor > 0.0:
+            forward = before + np.array(order.pairs_of(stage), dtype=np.int64)
+            low[forward] = high[forward + 1] = 0.5
+        before += len(row)
+    return low, high
 
 
 def _recompute_ms(plan: Plan) -> Floats:
@@ -99,18 +120,11 @@ def messages(timeline: Timeline) -> Ints:
     Returns
     -------
     ndarray
-        Places in ``Blocks`` of the op that sends and of the op that needs what it sends,
-        ordered by the latter; shape (messages, 2).
+        Places in ``Blocks`` of the op with whose end a result leaves (its own, or where
+        messages are held back the backward behind it) and of the op that needs it, ordered
+        by the latter; shape (messages, 2).
     """
-    blocks, problem = timeline_blocks(timeline), timeline.plan.problem
-    unit = blocks.micro_batch * problem.sequence_chunks + blocks.sequence_chunk
-    # Places of the ops that give each op its input: the cell before it, or behind it on the way back.
-    forward = np.full((problem.cells + 2, problem.order.units), -1)
-    gradient = np.full_like(forward, -1)
-    for place, kinds in ((forward, (OpKind.F,)), (gradient, (OpKind.B, OpKind.I))):
-        of_kind = np.flatnonzero(np.isin(blocks.kind, kinds))
-        place[blocks.cell[of_kind] + 1, unit[of_kind]] = of_kind
-    giver = np.where(blocks.kind == OpKind.F, forward[blocks.cell, unit], gradient[blocks.cell + 2, unit])
-    giver[blocks.kind == OpKind.W] = -1
-    receiver = np.flatnonzero((giver >= 0) & (blocks.stage[giver] != blocks.stage))
-    return np.stack([giver[receiver], receiver], axis=1)
+    problem = timeline.plan.problem
+    inputs = inputs_of(problem.order, problem.p2p_mode)
+    receiver = np.flatnonzero(inputs.edge >= 0)
+    return np.stack([inputs.giver[receiver].astype(np.int64), receiver], axis=1)

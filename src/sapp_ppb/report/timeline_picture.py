@@ -131,8 +131,10 @@ def _draw_ops(axes: Axes, blocks: Blocks, chunks: int, dots_per_ms: float) -> No
     for work, spans in work_spans(blocks).items():
         for chunk in range(chunks):
             here = blocks.chunk[spans.op] == chunk
-            row = blocks.stage[spans.op[here]]
-            low, high = row - canvas.ROW / 2, row + canvas.ROW / 2
+            op = spans.op[here]
+            low, high = (
+                blocks.stage[op] + canvas.ROW * (0.5 - part[op]) for part in (blocks.low, blocks.high)
+            )
             outline = canvas.boxes(spans.start_ms[here], spans.end_ms[here], low, high)
             axes.add_patch(
                 PathPatch(outline, facecolor=shade(work, chunk, chunks), edgecolor=PAPER, linewidth=line)
@@ -144,6 +146,8 @@ def _write_numbers(axes: Axes, blocks: Blocks, dots_per_ms: float) -> None:
     """Write the micro-batch into the ops that are wide enough, beside their recompute part."""
     points_per_ms = dots_per_ms * canvas.POINTS_PER_IN / canvas.DOTS_PER_IN
     row_points = axes.get_window_extent().height * points_per_ms / dots_per_ms / (int(blocks.stage[-1]) + 1)
+    row_points *= float((blocks.high - blocks.low).min())
+    height = blocks.stage + canvas.ROW * (0.5 - (blocks.low + blocks.high) / 2)
     digits = len(str(int(blocks.micro_batch.max())))
     for work, spans in work_spans(blocks).items():
         width = (spans.end_ms - spans.start_ms) * points_per_ms - 1
@@ -153,7 +157,7 @@ def _write_numbers(axes: Axes, blocks: Blocks, dots_per_ms: float) -> None:
         if work is Work.RECOMPUTE or not size:
             continue
         fits = width >= _DIGIT * size * digits
-        middle = np.stack([(spans.start_ms + spans.end_ms) / 2, blocks.stage[spans.op]], axis=1)
+        middle = np.stack([(spans.start_ms + spans.end_ms) / 2, height[spans.op]], axis=1)
         numbers = blocks.micro_batch[spans.op]
         for number in np.unique(numbers[fits]).tolist():
             _write(axes, str(number), size, middle[fits & (numbers == number)], text_colour(work))
