@@ -7,6 +7,10 @@ import pytest
 
 from sapp_ppb.cli import tables
 from sapp_ppb.cli.text_timeline import timeline_text
+from sapp_ppb.costs import LayerKind, Model, layer_from_times
+from sapp_ppb.plan import plan_from_matrices
+from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import OrderFile
 from sapp_ppb.simulator import simulate
 from tests.report.conftest import hand_plan
 from tests.report.test_pictures import equal_timeline
@@ -82,3 +86,19 @@ def test_what_is_piped_has_no_colours(model_file, run):
 
 def test_without_the_option_there_is_none(model_file, run):
     assert "a column is" not in run("plan", model_file(), *QUICK).stdout
+
+
+def test_the_ops_of_a_pair_have_a_half_of_its_moments_each():
+    # One stage, F 1 and B 2: 0F0 1F0, the pair 0F1 and 1B0 in max(1, 2) = 2 ms, 1F1 1B1 0B0 0B1: 11 ms.
+    layer = layer_from_times(name="Dec", kind=LayerKind.BODY, count=2, forward_ms=1)
+    problem = Problem(
+        model=Model(name="pair", layers=(layer,)),
+        stages=1,
+        interleave=2,
+        micro_batches=2,
+        order_file=OrderFile(path="order.csv", text="0F0,1F0,(0F1;1B0)OVERLAP_F_B,1F1,1B1,0B0,0B1"),
+        overlap_factor=1.0,
+    )
+    timeline = simulate(plan_from_matrices(problem, {"Dec": {"none": [[1], [1]]}}))
+    lines = timeline_text(timeline, 8 + 4 * 11).plain.splitlines()
+    assert lines[1] == "stage 0 0F0f1F0f0F1f1B0b1F1f1B1bbbbb0B0bbbbb0B1bbbbb"

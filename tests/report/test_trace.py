@@ -12,7 +12,7 @@ from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator import Timeline, simulate
 from tests.reference import reference
 from tests.report.conftest import hand_plan
-from tests.strategies import plans
+from tests.strategies import plans, plans_in_any_mode
 
 NS = 0.001  # microseconds
 
@@ -89,7 +89,7 @@ def test_slices_of_a_thread_begin_in_order_and_either_nest_or_stand_apart(plan):
         assert all(before[1] <= after[0] for before, after in pairwise(ops))
 
 
-@given(plans())
+@given(plans() | plans_in_any_mode())
 def test_every_arrow_has_two_ends_each_within_a_slice_and_never_points_back(plan):
     timeline = simulate(plan)
     starts = {event["id"]: event for event in events_of(timeline, ph="s")}
@@ -107,14 +107,14 @@ def test_every_arrow_has_two_ends_each_within_a_slice_and_never_points_back(plan
             )
 
 
-@given(plans())
+@given(plans() | plans_in_any_mode())
 def test_the_last_slice_ends_with_the_step(plan):
     timeline = simulate(plan)
     last = max(event["ts"] + event["dur"] for event in events_of(timeline, ph="X"))
     assert last == pytest.approx(timeline.makespan_ms * 1000, rel=1e-9, abs=NS)
 
 
-@given(plans())
+@given(plans() | plans_in_any_mode())
 def test_a_trace_gives_back_every_op_as_the_simulator_has_it(plan):
     timeline = simulate(plan)
     ops = [event for event in events_of(timeline, ph="X") if event["cat"] in OpKind.__members__]

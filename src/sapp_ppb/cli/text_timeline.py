@@ -24,7 +24,8 @@ def timeline_text(timeline: "Timeline", columns: int) -> Text:
 
     An op is its kind and micro-batch as far as they fit, with its cell before them
     where a stage has several, filled up with the small letter of its kind: ``F3f``;
-    ``r`` is recompute and ``.`` idle.
+    ``r`` is recompute and ``.`` idle.  The ops of a pair that overlaps have a half of its
+    moments each.
     """
     from sapp_ppb.report import timeline_blocks
 
@@ -47,7 +48,10 @@ def _row(timeline: "Timeline", blocks: "Blocks", stage: int, width: int) -> Text
     """Draw the ops of one stage one after the other."""
     scale, chunks = width / timeline.makespan_ms, timeline.plan.problem.interleave
     ops = np.flatnonzero(blocks.stage == stage)
-    ends_ms = (blocks.start_ms, blocks.start_ms + blocks.recompute_ms, blocks.end_ms)
+    middle_ms = (blocks.start_ms + blocks.end_ms) / 2
+    start_ms = np.where(blocks.high < 1.0, middle_ms, blocks.start_ms)
+    again_ms = start_ms + blocks.recompute_ms * (blocks.high - blocks.low)
+    ends_ms = (start_ms, again_ms, np.where(blocks.low > 0.0, middle_ms, blocks.end_ms))
     row = Text()
     for op, *ends in zip(
         ops, *(np.rint(ms[ops] * scale).astype(int).tolist() for ms in ends_ms), strict=True

@@ -16,6 +16,7 @@ from sapp_ppb.files import whole_file
 from sapp_ppb.report.blocks import Blocks, Floats, Ints, messages, timeline_blocks
 from sapp_ppb.report.memory_curve import memory_curve
 from sapp_ppb.schedules import OpKind
+from sapp_ppb.schedules.op import WHOLE
 from sapp_ppb.simulator import Timeline
 
 _NS_PER_MS = 1_000_000
@@ -129,6 +130,7 @@ class _Ops:
         self._kind = [OpKind(kind).name for kind in blocks.kind.tolist()]
         self._stage, self._cell = blocks.stage.tolist(), blocks.cell.tolist()
         self._chunk, self._micro_batch = blocks.chunk.tolist(), blocks.micro_batch.tolist()
+        self._piece = blocks.sequence_chunk.tolist()
         self._sends: dict[int, list[int]] = {}
         for sender, receiver in sent.tolist():
             self._sends.setdefault(sender, []).append(receiver)
@@ -137,11 +139,12 @@ class _Ops:
     def events(self, index: int) -> Iterator[str]:
         """Give the slice of an op, what arrives at it, its recompute part, and what it sends."""
         kind, cell, micro_batch = self._kind[index], self._cell[index], self._micro_batch[index]
+        piece = f".{self._piece[index]}" if self._piece[index] != WHOLE else ""
         where = f'"pid": {self._stage[index]}, "tid": {_THREAD}'
         start_us, again_ms = self._start_us[index], self._again_ms[index]
         yield (
             f'{{"ph": "X", {where}, "ts": {start_us}, "dur": {self._lasts_us[index]}, '
-            f'"name": "{cell}{kind}{micro_batch}", "cat": "{kind}", "args": {{'
+            f'"name": "{cell}{kind}{micro_batch}{piece}", "cat": "{kind}", "args": {{'
             f'"stage": {self._stage[index]}, "cell": {cell}, "chunk": {self._chunk[index]}, '
             f'"micro_batch": {micro_batch}, "start_ms": {self._start_ms[index]}, '
             f'"end_ms": {self._end_ms[index]}, "recompute_ms": {again_ms}}}}}'
