@@ -90,12 +90,10 @@ def test_a_schedule_under_which_nothing_fits_comes_last(problem):
 
 
 def test_a_schedule_without_a_plan_in_time_does_not_end_the_others(problem, monkeypatch):
-    real = every_schedule.plan_pipeline
-
     def late(given, **options):
         if given.schedule_name is ScheduleName.ONE_F_ONE_B:
             raise NoPlanFoundError("late")
-        return real(given, **options)
+        return plan_pipeline(given, **options)
 
     monkeypatch.setattr(every_schedule, "plan_pipeline", late)
     choices = plan_schedules(schedule_problems(problem, 1), time_limit_s=1)

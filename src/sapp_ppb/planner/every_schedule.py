@@ -57,7 +57,7 @@ def schedule_problems(problem: Problem, chunks: int | None) -> list[Problem]:
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=8, forward_ms=1)
     >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4)
     >>> [each.schedule_name.value for each in schedule_problems(problem, 1)]
-    ['gpipe', '1f1b', 'interleaved-zero-bubble', 'zb-auto']
+    ['gpipe', '1f1b', 'looped-bfs', 'interleaved-zero-bubble', 'zb-auto']
     """
     found: list[Problem] = []
     for name in ScheduleName:
