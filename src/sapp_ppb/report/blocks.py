@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.plan import Plan
-from sapp_ppb.schedules import OpKind
+from sapp_ppb.schedules import OpKind, Schedule
 from sapp_ppb.simulator import Timeline
 from sapp_ppb.simulator.price import price, without_recompute
 
@@ -22,7 +22,7 @@ class Blocks:
     Attributes
     ----------
     stage, cell, chunk, micro_batch, sequence_chunk
-        Where each op belongs; shape (ops,).
+        Where each op belongs; ``WHOLE`` where micro-batches are not cut; shape (ops,).
     kind
         What each op does, an ``OpKind``; shape (ops,).
     start_ms, end_ms
@@ -30,6 +30,8 @@ class Blocks:
     recompute_ms
         Time at the start of each op in which forwards are done again; 0 for a forward and
         wherever nothing is recomputed; shape (ops,).
+    overlapped
+        Whether each op is one of two that a stage runs at the same time; shape (ops,).
     """
 
     stage: Ints
@@ -41,6 +43,7 @@ class Blocks:
     start_ms: Floats
     end_ms: Floats
     recompute_ms: Floats
+    overlapped: NDArray[np.bool_]
 
 
 def timeline_blocks(timeline: Timeline) -> Blocks:
@@ -80,7 +83,17 @@ def timeline_blocks(timeline: Timeline) -> Blocks:
         end_ms=end_ms,
         # A model may give a recomputed layer a shorter backward, of which no part is recompute.
         recompute_ms=np.clip(_recompute_ms(timeline.plan)[kind, cell], 0.0, end_ms - start_ms),
+        overlapped=_in_pairs(problem.order, len(kind)) & (problem.overlap_factor > 0.0),
     )
+
+
+def _in_pairs(order: Schedule, ops: int) -> NDArray[np.bool_]:
+    """Whether each op is in an overlapped pair: a forward, or the backward right behind it."""
+    first = np.cumsum([0, *map(len, order.rows)])
+    forward = [first[stage] + at for stage in range(order.stages) for at in order.pairs_of(stage)]
+    pairs = np.zeros(ops, dtype=np.bool_)
+    pairs[forward] = pairs[np.array(forward, dtype=np.int64) + 1] = True
+    return pairs
 
 
 def _recompute_ms(plan: Plan) -> Floats:
