@@ -148,6 +148,38 @@ class TestAPlanThatExists:
         assert said in one_message(run("plan", model_file(), *QUICK, *words))
 
 
+class TestEverySchedule:
+    """``--schedule auto``."""
+
+    def test_prints_a_row_a_schedule_below_the_best_plan(self, model_file, run):
+        stdout = run("plan", model_file(), *SIZES, "-t", "1", "--schedule", "auto").stdout
+        rows = stdout[stdout.index("schedule  ") :].splitlines()[1:]
+        found = [row.split()[0] for row in rows if row.strip()]
+        assert {"1f1b", "gpipe", "zbv", "dualpipev", "interleaved"} <= set(found)
+        assert f", {found[0]}\n" in stdout.splitlines(keepends=True)[0]
+
+    def test_gives_the_plan_file_of_the_best(self, model_file, run):
+        text = run("plan", model_file(), *SIZES, "-t", "1", "--schedule", "auto", "--json").stdout
+        best = json.loads(text)
+        one = json.loads(run("plan", model_file(), *SIZES, "-t", "1", "--json").stdout)
+        assert best["problem"]["schedule"] != "auto"
+        assert best["outcome"]["makespan_ms"] <= one["outcome"]["makespan_ms"]
+
+    def test_exits_with_1_when_nothing_fits_under_any(self, model_file, run):
+        result = run("plan", model_file(), *SIZES, "-t", "1", "--schedule", "auto", "-mem", "10")
+        assert result.exit_code == 1
+        assert "no plan fits" in result.stdout
+
+    @pytest.mark.parametrize("option", ["--fix", "--warm-start"])
+    def test_takes_no_plan_of_one_schedule(self, option, model_file, run):
+        said = one_message(run("plan", model_file(), *SIZES, "--schedule", "auto", option, "plan.json"))
+        assert "goes with one schedule" in said
+
+    def test_is_for_plan_alone(self, model_file, run):
+        said = one_message(run("compare", model_file(), *SIZES, "--schedule", "auto"))
+        assert "auto goes with sapp-ppb plan" in said
+
+
 class TestNothingFits:
     WORDS = (*SIZES, "-mem", "600", "-t", "5")  # the parameters alone take (150 + 1000 + 120) / 2 = 635
 

@@ -4,15 +4,13 @@ import io
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sapp_ppb.cli import tables
 from sapp_ppb.cli.text_timeline import timeline_text
-from sapp_ppb.costs import LayerKind, Model, layer_from_times
-from sapp_ppb.plan import plan_from_matrices
-from sapp_ppb.problem import Problem
-from sapp_ppb.schedules import OrderFile
 from sapp_ppb.simulator import simulate
-from tests.report.conftest import hand_plan
+from tests.report.conftest import hand_plan, pair_plan, plans
 from tests.report.test_pictures import equal_timeline
 
 QUICK = ("-s", "2", "-mb", "4", "-t", "0.2")
@@ -88,17 +86,15 @@ def test_without_the_option_there_is_none(model_file, run):
     assert "a column is" not in run("plan", model_file(), *QUICK).stdout
 
 
-def test_the_ops_of_a_pair_have_a_half_of_its_moments_each():
-    # One stage, F 1 and B 2: 0F0 1F0, the pair 0F1 and 1B0 in max(1, 2) = 2 ms, 1F1 1B1 0B0 0B1: 11 ms.
-    layer = layer_from_times(name="Dec", kind=LayerKind.BODY, count=2, forward_ms=1)
-    problem = Problem(
-        model=Model(name="pair", layers=(layer,)),
-        stages=1,
-        interleave=2,
-        micro_batches=2,
-        order_file=OrderFile(path="order.csv", text="0F0,1F0,(0F1;1B0)OVERLAP_F_B,1F1,1B1,0B0,0B1"),
-        overlap_factor=1.0,
-    )
-    timeline = simulate(plan_from_matrices(problem, {"Dec": {"none": [[1], [1]]}}))
-    lines = timeline_text(timeline, 8 + 4 * 11).plain.splitlines()
-    assert lines[1] == "stage 0 0F0f1F0f0F1f1B0b1F1f1B1bbbbb0B0bbbbb0B1bbbbb"
+def test_two_that_overlap_stand_side_by_side():
+    # Four characters a millisecond: F0 4, then a pair of 2.5 ms of which each has 5, then B1 8.
+    assert timeline_text(simulate(pair_plan()), 8 + 22).plain.splitlines()[1:] == [
+        "stage 0 F0ffF1fffB0bbbB1bbbbbb",
+        "F forward, B backward, . idle, two that overlap side by side",
+    ]
+
+
+@given(plans(), st.integers(60, 300))
+def test_no_row_is_narrower_or_wider(plan, columns):
+    rows = timeline_text(simulate(plan), columns).plain.splitlines()[1:-1]
+    assert all(len(row) == columns for row in rows)

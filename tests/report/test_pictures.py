@@ -25,9 +25,8 @@ from sapp_ppb.report.timeline_picture import draw_comparison, draw_timeline
 from sapp_ppb.schedules import Placement, parse_csv
 from sapp_ppb.simulator import Timeline, simulate
 from tests.cli.conftest import environment
-from tests.report.conftest import hand_plan
+from tests.report.conftest import hand_plan, pair_plan, plans
 from tests.report.test_blocks import SPLIT, split_plan
-from tests.strategies import plans
 
 DRAW = [draw_timeline, draw_memory, draw_stages]
 
@@ -181,6 +180,23 @@ def test_split_backwards_are_explained(figure_of):
     assert {"forward, chunk 0 to 1", "input gradient, chunk 0 to 1", "weight gradient, chunk 0 to 1"} <= set(
         texts
     )
+
+
+def test_two_that_overlap_are_drawn_one_above_the_other(figure_of):
+    figure, _ = figure_of(draw_timeline, simulate(pair_plan()))
+    boxes = [box.get_extents().bounds for patch in figure.axes[0].patches[1:] for box in subpaths(patch)]
+    half = canvas.ROW / 2
+    assert [pytest.approx(box) for box in boxes] == [
+        (0, -half, 1, 2 * half),
+        (1, -half, 2.5, half),
+        (1, 0, 2.5, half),
+        (3.5, -half, 2, 2 * half),
+    ]
+
+
+def subpaths(patch):
+    """Boxes of an outline."""
+    return [matplotlib.path.Path(corners) for corners in patch.get_path().to_polygons()]
 
 
 def test_memory_over_its_limit_is_marked_and_said(figure_of):

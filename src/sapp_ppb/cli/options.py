@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _THOUSANDS = re.compile(r"0\d\d")  # what 56,000 ends in, and no list of numbers
 
+AUTO = "auto"  # the schedule that is best
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL.json", help="Model file.", show_default=False)]
 PlanPath = Annotated[
     Path, typer.Argument(metavar="PLAN", help="Plan file, or manual YAML file.", show_default=False)
@@ -117,7 +118,8 @@ ScheduleOption = Annotated[
         "--schedule",
         metavar="NAME",
         help="gpipe, 1f1b, interleaved, interleaved-less-memory, looped-bfs, interleaved-zero-bubble, zbv, "
-        "dualpipev, seq1f1b, zb-auto or custom.  [default: 1f1b, with chunks interleaved]",
+        "dualpipev, seq1f1b, zb-auto or custom; auto plans them all and takes the best.  "
+        "[default: 1f1b, with chunks interleaved]",
     ),
 ]
 GroupOption = Annotated[
@@ -296,12 +298,14 @@ def tokens_per_micro_batch(number: int | None) -> int | None:
 
 
 def schedule_name(text: str | None) -> "ScheduleName | None":
-    """Name of a schedule; None stands for the default."""
+    """Name of a schedule; None stands for the default, and for every one of them."""
     from sapp_ppb.schedules import ScheduleName
 
-    if text is None or text in tuple(ScheduleName):
-        return None if text is None else ScheduleName(text)
-    raise InputError("--schedule", [f"{text!r} is unknown; one of {', '.join(ScheduleName)}"])
+    if text is None or text == AUTO:
+        return None
+    if text in tuple(ScheduleName):
+        return ScheduleName(text)
+    raise InputError("--schedule", [f"{text!r} is unknown; one of {', '.join(ScheduleName)}, {AUTO}"])
 
 
 def p2p_mode(text: str) -> "P2PMode":

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.plan import Plan
-from sapp_ppb.schedules import OpKind
+from sapp_ppb.schedules import OpKind, Schedule
 from sapp_ppb.simulator import Timeline
 from sapp_ppb.simulator.graph import inputs_of
 from sapp_ppb.simulator.price import price, without_recompute
@@ -23,7 +23,7 @@ class Blocks:
     Attributes
     ----------
     stage, cell, chunk, micro_batch, sequence_chunk
-        Where each op belongs; shape (ops,).
+        Where each op belongs; ``WHOLE`` where micro-batches are not cut; shape (ops,).
     kind
         What each op does, an ``OpKind``; shape (ops,).
     start_ms, end_ms
@@ -31,9 +31,8 @@ class Blocks:
     recompute_ms
         Time at the start of each op in which forwards are done again; 0 for a forward and
         wherever nothing is recomputed; shape (ops,).
-    low, high
-        Part of its stage's row that each op has, from 0 below to 1: all of it, but for the ops
-        of an overlapped pair, which run at once and have a half each; shape (ops,).
+    overlapped
+        Whether each op is one of two that a stage runs at the same time; shape (ops,).
     """
 
     stage: Ints
@@ -45,8 +44,7 @@ class Blocks:
     start_ms: Floats
     end_ms: Floats
     recompute_ms: Floats
-    low: Floats
-    high: Floats
+    overlapped: NDArray[np.bool_]
 
 
 def timeline_blocks(timeline: Timeline) -> Blocks:
@@ -75,7 +73,6 @@ def timeline_blocks(timeline: Timeline) -> Blocks:
     rows = problem.order.rows
     kind, cell, micro_batch, chunk = np.array([op for row in rows for op in row], dtype=np.int64).T
     start_ms, end_ms = np.concatenate(timeline.start_ms), np.concatenate(timeline.end_ms)
-    low, high = _halves(timeline)
     return Blocks(
         stage=np.repeat(np.arange(len(rows)), [len(row) for row in rows]),
         cell=cell,
@@ -87,21 +84,17 @@ def timeline_blocks(timeline: Timeline) -> Blocks:
         end_ms=end_ms,
         # A model may give a recomputed layer a shorter backward, of which no part is recompute.
         recompute_ms=np.clip(_recompute_ms(timeline.plan)[kind, cell], 0.0, end_ms - start_ms),
-        low=low,
-        high=high,
+        overlapped=_in_pairs(problem.order, len(kind)) & (problem.overlap_factor > 0.0),
     )
 
 
-def _halves(timeline: Timeline) -> tuple[Floats, Floats]:
-    """Give the forward of a pair that overlaps the upper half of the row, and its backward the lower."""
-    order, before = timeline.plan.problem.order, 0
-    low, high = np.zeros(sum(map(len, order.rows))), np.ones(sum(map(len, order.rows)))
-    for stage, row in enumerate(order.rows):
-        if timeline.plan.problem.overlap_factor > 0.0:
-            forward = before + np.array(order.pairs_of(stage), dtype=np.int64)
-            low[forward] = high[forward + 1] = 0.5
-        before += len(row)
-    return low, high
+def _in_pairs(order: Schedule, ops: int) -> NDArray[np.bool_]:
+    """Whether each op is in an overlapped pair: a forward, or the backward right behind it."""
+    first = np.cumsum([0, *map(len, order.rows)])
+    forward = [first[stage] + at for stage in range(order.stages) for at in order.pairs_of(stage)]
+    pairs = np.zeros(ops, dtype=np.bool_)
+    pairs[forward] = pairs[np.array(forward, dtype=np.int64) + 1] = True
+    return pairs
 
 
 def _recompute_ms(plan: Plan) -> Floats:

@@ -17,7 +17,8 @@ from sapp_ppb.report import canvas
 from sapp_ppb.report.blocks import Blocks, Floats, timeline_blocks
 from sapp_ppb.report.colours import IDLE, PAPER, shade, text_colour
 from sapp_ppb.report.words import problem_text, step_text, time_text
-from sapp_ppb.report.work import Work, work_shares, work_spans
+from sapp_ppb.report.work import Spans, Work, work_shares, work_spans
+from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator import Timeline
 
 _LEAST_DOTS = 4.0  # an average op that is narrower is not drawn apart
@@ -112,7 +113,7 @@ def _draw_rows(axes: Axes, timeline: Timeline, until_ms: float) -> str:
     canvas.label_stages(axes, stages)
     canvas.label_across(axes, until_ms, "ms")
     dots_per_ms = axes.get_window_extent().width / until_ms
-    busy_ms = float(timeline.busy_ms.sum())
+    busy_ms = float((blocks.end_ms - blocks.start_ms).sum())
     if busy_ms / len(blocks.stage) * dots_per_ms >= _LEAST_DOTS:
         _draw_ops(axes, blocks, timeline.plan.problem.interleave, dots_per_ms)
         return ""
@@ -131,11 +132,8 @@ def _draw_ops(axes: Axes, blocks: Blocks, chunks: int, dots_per_ms: float) -> No
     for work, spans in work_spans(blocks).items():
         for chunk in range(chunks):
             here = blocks.chunk[spans.op] == chunk
-            op = spans.op[here]
-            low, high = (
-                blocks.stage[op] + canvas.ROW * (0.5 - part[op]) for part in (blocks.low, blocks.high)
-            )
-            outline = canvas.boxes(spans.start_ms[here], spans.end_ms[here], low, high)
+            middle, half = _middle(blocks, spans)[here], canvas.ROW / 2 * spans.share[here]
+            outline = canvas.boxes(spans.start_ms[here], spans.end_ms[here], middle - half, middle + half)
             axes.add_patch(
                 PathPatch(outline, facecolor=shade(work, chunk, chunks), edgecolor=PAPER, linewidth=line)
             )
@@ -146,21 +144,26 @@ def _write_numbers(axes: Axes, blocks: Blocks, dots_per_ms: float) -> None:
     """Write the micro-batch into the ops that are wide enough, beside their recompute part."""
     points_per_ms = dots_per_ms * canvas.POINTS_PER_IN / canvas.DOTS_PER_IN
     row_points = axes.get_window_extent().height * points_per_ms / dots_per_ms / (int(blocks.stage[-1]) + 1)
-    row_points *= float((blocks.high - blocks.low).min())
-    height = blocks.stage + canvas.ROW * (0.5 - (blocks.low + blocks.high) / 2)
     digits = len(str(int(blocks.micro_batch.max())))
     for work, spans in work_spans(blocks).items():
         width = (spans.end_ms - spans.start_ms) * points_per_ms - 1
         narrow = np.quantile(width, _TOO_NARROW).tolist()
-        sizes = [min(_LARGEST_TEXT, 0.6 * row_points, w / digits / _DIGIT) for w in narrow]
+        tall = 0.6 * row_points * float(spans.share.min())
+        sizes = [min(_LARGEST_TEXT, tall, w / digits / _DIGIT) for w in narrow]
         size = next((size for size in sizes if size >= _SMALLEST_TEXT), 0.0)
         if work is Work.RECOMPUTE or not size:
             continue
         fits = width >= _DIGIT * size * digits
-        middle = np.stack([(spans.start_ms + spans.end_ms) / 2, height[spans.op]], axis=1)
+        middle = np.stack([(spans.start_ms + spans.end_ms) / 2, _middle(blocks, spans)], axis=1)
         numbers = blocks.micro_batch[spans.op]
         for number in np.unique(numbers[fits]).tolist():
             _write(axes, str(number), size, middle[fits & (numbers == number)], text_colour(work))
+
+
+def _middle(blocks: Blocks, spans: Spans) -> Floats:
+    """Find the height at which each span is drawn: of two that overlap, the forward is above."""
+    aside = np.where(blocks.kind[spans.op] == OpKind.F, -0.25, 0.25) * canvas.ROW
+    return np.asarray(blocks.stage[spans.op] + np.where(spans.share < 1.0, aside, 0.0))
 
 
 def _write(axes: Axes, text: str, size: float, places: Floats, colour: str) -> None:
