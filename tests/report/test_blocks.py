@@ -1,5 +1,6 @@
 """Blocks and messages against the hand-timed plan, and against the slow simulator."""
 
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -12,7 +13,17 @@ from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.plan import plan_from_matrices
 from sapp_ppb.problem import Problem
 from sapp_ppb.report import messages, timeline_blocks
-from sapp_ppb.schedules import Flavour, Op, OpKind, OrderFile, Placement, Schedule, ScheduleName, parse_csv
+from sapp_ppb.schedules import (
+    Flavour,
+    Op,
+    OpKind,
+    OrderFile,
+    P2PMode,
+    Placement,
+    Schedule,
+    ScheduleName,
+    parse_csv,
+)
 from sapp_ppb.simulator import simulate
 from tests.reference import reference, stage_of
 from tests.report.conftest import plans
@@ -73,6 +84,7 @@ def test_every_op_is_a_block_where_and_when_the_slow_simulator_has_it(plan):
 
 @given(plans())
 def test_a_message_goes_from_cell_to_cell_along_the_chain_wherever_the_stage_changes(plan):
+    plan = replace(plan, problem=replace(plan.problem, p2p_mode=P2PMode.ASYNC))
     blocks, order = timeline_blocks(simulate(plan)), plan.problem.order
     ops = names(blocks)
     sent = [(ops[sender], ops[receiver]) for sender, receiver in messages(simulate(plan)).tolist()]
