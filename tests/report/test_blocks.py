@@ -12,9 +12,19 @@ from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.plan import plan_from_matrices
 from sapp_ppb.problem import Problem
 from sapp_ppb.report import messages, timeline_blocks
-from sapp_ppb.schedules import Flavour, Op, OpKind, OrderFile, Placement, Schedule, ScheduleName, parse_csv
+from sapp_ppb.schedules import (
+    Flavour,
+    Op,
+    OpKind,
+    OrderFile,
+    P2PMode,
+    Placement,
+    Schedule,
+    ScheduleName,
+    parse_csv,
+)
 from sapp_ppb.simulator import simulate
-from tests.reference import reference, stage_of
+from tests.reference import held_back, reference, stage_of
 from tests.report.conftest import plans
 from tests.strategies import random_plan, random_problem, with_order
 
@@ -78,12 +88,14 @@ def test_a_message_goes_from_cell_to_cell_along_the_chain_wherever_the_stage_cha
     sent = [(ops[sender], ops[receiver]) for sender, receiver in messages(simulate(plan)).tolist()]
     # Every forward to the next cell, every backward or input gradient to the one before.
     there = {(op.kind is OpKind.F, op.cell, *op[2:]): op for op in ops if op.kind is not OpKind.W}
+    blocking = plan.problem.p2p_mode is P2PMode.BLOCKING and order.chunks > 1
+    held = held_back(order) if blocking else {}
     expected = set()
     for op in there.values():
         towards = op.cell - 1 if op.kind is OpKind.F else op.cell + 1
         sender = there.get((op.kind is OpKind.F, towards, *op[2:]))
         if sender is not None and stage_of(order, sender.cell) != stage_of(order, op.cell):
-            expected.add((sender, op))
+            expected.add((held.get(sender, sender), op))
     assert set(sent) == expected
     assert len(sent) == len(expected)
 
@@ -133,6 +145,24 @@ def test_pytorchs_first_cell_recomputes_in_its_weight_gradient():
     blocks = timeline_blocks(simulate(plan_from_matrices(problem, {"Dec": {"full": [[1]]}})))
     assert blocks.end_ms.tolist() == [1, 1, 4]
     assert blocks.recompute_ms.tolist() == [0, 0, 1]
+
+
+def test_a_message_that_is_held_back_leaves_with_the_backward_behind_its_forward():
+    # S 2, V 2, M 4: stage 0 runs 0F0 0F1 2F0 2F1 0F2 2B0 ...; 0F1 is followed by a forward.
+    layer = layer_from_times(name="Dec", kind=LayerKind.BODY, count=4, forward_ms=1)
+    problem = Problem(
+        model=Model(name="held", layers=(layer,)),
+        stages=2,
+        interleave=2,
+        micro_batches=4,
+        p2p_mode=P2PMode.BLOCKING,
+    )
+    timeline = simulate(plan_from_matrices(problem, {"Dec": {"none": [[1, 1], [1, 1]]}}))
+    blocks, places = timeline_blocks(timeline), messages(timeline)
+    with_what = dict(zip(names(blocks, places[:, 1]), names(blocks, places[:, 0]), strict=True))
+    assert with_what[Op(OpKind.F, 1, 1)] == Op(OpKind.F, 0, 1)
+    assert with_what[Op(OpKind.F, 1, 2)] == Op(OpKind.B, 2, 0)
+    assert np.all(blocks.start_ms[places[:, 1]] >= blocks.end_ms[places[:, 0]])
 
 
 @pytest.mark.parametrize("path", sorted(SPLIT.glob("*ZeroBubble_*.csv")), ids=lambda path: path.stem)

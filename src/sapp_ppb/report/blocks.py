@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sapp_ppb.plan import Plan
 from sapp_ppb.schedules import OpKind, Schedule
 from sapp_ppb.simulator import Timeline
+from sapp_ppb.simulator.graph import inputs_of
 from sapp_ppb.simulator.price import price, without_recompute
 
 Floats = NDArray[np.float64]
@@ -112,18 +113,10 @@ def messages(timeline: Timeline) -> Ints:
     Returns
     -------
     ndarray
-        Places in ``Blocks`` of the op that sends and of the op that needs what it sends,
-        ordered by the latter; shape (messages, 2).
+        Places in ``Blocks`` of the op with whose end a result leaves and of the op that needs
+        it, ordered by the latter; shape (messages, 2).
     """
-    blocks, problem = timeline_blocks(timeline), timeline.plan.problem
-    unit = blocks.micro_batch * problem.sequence_chunks + blocks.sequence_chunk
-    # Places of the ops that give each op its input: the cell before it, or behind it on the way back.
-    forward = np.full((problem.cells + 2, problem.order.units), -1)
-    gradient = np.full_like(forward, -1)
-    for place, kinds in ((forward, (OpKind.F,)), (gradient, (OpKind.B, OpKind.I))):
-        of_kind = np.flatnonzero(np.isin(blocks.kind, kinds))
-        place[blocks.cell[of_kind] + 1, unit[of_kind]] = of_kind
-    giver = np.where(blocks.kind == OpKind.F, forward[blocks.cell, unit], gradient[blocks.cell + 2, unit])
-    giver[blocks.kind == OpKind.W] = -1
-    receiver = np.flatnonzero((giver >= 0) & (blocks.stage[giver] != blocks.stage))
-    return np.stack([giver[receiver], receiver], axis=1)
+    problem = timeline.plan.problem
+    ops = inputs_of(problem.order, problem.p2p_mode)
+    receiver = np.flatnonzero(ops.edge >= 0)
+    return np.stack([ops.giver[receiver], receiver], axis=1).astype(np.int64)
