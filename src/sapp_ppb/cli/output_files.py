@@ -134,8 +134,22 @@ def write_folder(
             say(f"wrote {folder}: {', '.join(written)}")
 
 
-def write_comparison(folder: Path, document: str, timelines: "dict[str, Timeline]", *, force: bool) -> None:
-    """Write the rows of a comparison and, where there is a plan, the picture of its timelines."""
+def write_comparison(
+    folder: Path,
+    document: str,
+    timelines: "dict[str, Timeline]",
+    pictures: "dict[str, str]",
+    *,
+    force: bool,
+) -> None:
+    """
+    Write the rows of a comparison and, where there is a plan, the picture of its timelines.
+
+    Parameters
+    ----------
+    pictures
+        File name of a picture of its own, for those of the timelines that have one.
+    """
     from sapp_ppb.report.timeline_picture import draw_comparison
     from sapp_ppb.writers import write_text_atomic
 
@@ -148,6 +162,9 @@ def write_comparison(folder: Path, document: str, timelines: "dict[str, Timeline
                 draw_comparison(timelines, folder / name, force)
             else:
                 continue
+            written.append(name)
+        for plan, name in pictures.items():
+            _timeline(timelines[plan], folder / name, force)
             written.append(name)
     finally:
         if written:
