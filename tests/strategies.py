@@ -234,5 +234,12 @@ def plans(draw, *, chunks: int | None = None, most_micro_batches: int = MOST_MIC
     return random_plan(Random(draw(st.integers(0, 2**32 - 1))), problem)
 
 
+@st.composite
+def any_plans(draw) -> Plan:
+    """Draw a valid plan of a problem under any schedule, run in any way."""
+    rng = Random(draw(st.integers(0, 2**32 - 1)))
+    return random_plan(rng, random_mode(rng, random_problem(rng)))
+
+
 def _list(rng: Random, length: int, low: float, high: float) -> tuple[float, ...]:
     return tuple(rng.uniform(low, high) for _ in range(length))

@@ -68,6 +68,15 @@ def graph_of(problem: Problem) -> Graph:
     return build_graph(problem.order, problem.p2p_mode, overlapping=overlapping)
 
 
+def op_graph(problem: Problem) -> Graph:
+    """
+    Graph of a problem's order in which every op is one node, pairs that overlap too.
+
+    It says what waits for what, and not when: ``first`` and ``last`` are the same.
+    """
+    return build_graph(problem.order, problem.p2p_mode)
+
+
 @lru_cache(maxsize=8)
 def build_graph(schedule: Schedule, p2p_mode: P2PMode = P2PMode.ASYNC, *, overlapping: bool = False) -> Graph:
     """
