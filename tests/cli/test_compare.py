@@ -190,3 +190,41 @@ class TestRefusals:
     def test_a_model_file_in_the_place_of_a_plan(self, model_file, run):
         message = self.refused(run("compare", model_file(), model_file(), *SIZES))
         assert "is a model file, not a plan file" in message
+
+
+class TestNamesAndPictures:
+    def test_plans_of_one_name_stay_apart(self, model_file, manual_file, run, tmp_path):
+        first = manual_file("mine: {offset: 0}\nplanner: {offset: 0}")
+        second = tmp_path / "second.yaml"
+        second.write_text("mine: {offset: [1, -1]}", encoding="utf-8")
+        rows = json.loads(run("compare", model_file(), first, second, first, *SIZES, "--json").stdout)["rows"]
+        assert [row["name"] for row in rows[4:]] == [
+            "mine",
+            f"planner ({first})",
+            f"mine ({second})",
+            f"mine ({first})",
+            "planner (3)",
+        ]
+
+    def test_a_plan_with_a_file_name_gets_a_picture_of_its_own(self, model_file, manual_file, run, tmp_path):
+        manual = manual_file("mine: {offset: 0, file_name: mine.svg}")
+        folder = tmp_path / "out"
+        result = run("compare", model_file(), manual, *SIZES, "-o", folder)
+        assert result.exit_code == 0
+        assert sorted(path.name for path in folder.iterdir()) == [
+            "compare.json",
+            "compare.png",
+            "compare.svg",
+            "mine.svg",
+        ]
+        again = run("compare", model_file(), manual, *SIZES, "-o", folder)
+        assert again.exit_code == 2
+        assert "mine.svg exist; give --force to replace them" in again.stderr
+
+    def test_two_files_that_ask_for_one_picture_are_refused(self, model_file, manual_file, run, tmp_path):
+        first = manual_file("mine: {offset: 0, file_name: x.svg}")
+        second = tmp_path / "second.yaml"
+        second.write_text("yours: {offset: 0, file_name: x.svg}", encoding="utf-8")
+        result = run("compare", model_file(), first, second, *SIZES)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "yours.file_name is 'x.svg', as in a file before" in result.stderr

@@ -159,6 +159,13 @@ def test_a_comparison_has_one_axis_of_time_for_all(timeline, figure_of):
     assert {"before $1", "after"} <= set(texts)
 
 
+def test_a_comparison_marks_what_exceeds_the_limit(figure_of):
+    # Of 130, 222 and 110 MB, as in tests/simulator/test_timeline.py, one is above 200.
+    over, within = (simulate(hand_plan(memory_limit_mb=limit)) for limit in (200, 300))
+    _, texts = figure_of(draw_comparison, {"mine": over, "yours": within})
+    assert {"mine, over the limit on 1 of 3 stages", "yours"} <= set(texts)
+
+
 def test_a_comparison_of_nothing_is_refused(tmp_path):
     with pytest.raises(InputError, match="needs at least one timeline"):
         draw_comparison({}, tmp_path / "picture.png")

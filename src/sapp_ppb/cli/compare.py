@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sapp_ppb.readers import NamedPlan
     from sapp_ppb.simulator import Timeline
 
+_PLANNER = "planner"
 SHORT_HELP = "Compare the best plan with even splits and with your own."
 HELP = """
 Plan, and compare the answer with what people do without a planner (even splits without and
@@ -53,18 +54,23 @@ def compare(
     ] = False,
 ) -> int:
     """Plan, time what else there is, and print one table."""
-    from sapp_ppb.readers import read_user_plans
+    from sapp_ppb.planner import baselines
+    from sapp_ppb.readers import read_all_plans
     from sapp_ppb.writers import comparison_to_json
 
-    folder = None if output is None else free_folder(output, force=force, names=COMPARISON_FILES)
-    own = [plan for path in plans or () for plan in read_user_plans(path, problem)]
+    taken = [_PLANNER, *(baseline.name for baseline in baselines(problem))]
+    own = read_all_plans(plans or (), problem, taken)
+    pictures = {plan.name: plan.file_name for plan in own if plan.file_name is not None}
+    folder = None
+    if output is not None:
+        folder = free_folder(output, force=force, names=(*COMPARISON_FILES, *pictures.values()))
     outcome = planned(problem, time_limit_s=time_limit, gap=share("--gap", gap), seed=seed)
     rows = _rows(outcome, own)
     document = comparison_to_json(problem, rows)
     try:
         if folder is not None:
             timelines = {name: timeline for name, timeline in rows if timeline is not None}
-            write_comparison(folder, document, timelines, force=force)
+            write_comparison(folder, document, timelines, pictures, force=force)
     finally:  # a full disk does not take the table from the screen, nor a full pipe from the disk
         if json_:
             write_document(document)
@@ -79,7 +85,7 @@ def _rows(outcome: "Outcome", own: "Sequence[NamedPlan]") -> "list[tuple[str, Ti
     from sapp_ppb.simulator import simulate
 
     rows: list[tuple[str, Timeline | None]] = [
-        ("planner", None if outcome.plan is None else simulate(outcome.plan))
+        (_PLANNER, None if outcome.plan is None else simulate(outcome.plan))
     ]
     rows += [(baseline.name, simulate(baseline.plan)) for baseline in baselines(outcome.problem)]
     return rows + [(plan.name, simulate(plan.plan)) for plan in own]

@@ -2,7 +2,7 @@
 
 import typer
 
-from sapp_ppb.cli import costs_trace
+from sapp_ppb.cli import costs_memory, costs_trace
 from sapp_ppb.cli.guard import verb
 
 SHORT_HELP = "Make a model file from measurements."
@@ -11,7 +11,9 @@ Make a model file from measurements: times from profiler timelines, memory from 
 
 \b
 Examples:
-  sapp-ppb costs trace traces/ --body DecodeLayer:80 --head Embedding --tail lm_head -mb 16 -o model.json
+  sapp-ppb costs trace traces/ --body DecodeLayer:80 --head Embedding --tail lm_head -mb 16 -o times.json
+  sapp-ppb costs dryrun output_dryrun --runs guide.yaml --times times.json -o model.json
+  sapp-ppb costs init init.yaml -o model.json
 """
 
 app = typer.Typer(
@@ -19,5 +21,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for name, module, function in (("trace", costs_trace, costs_trace.trace),):
-    app.command(name, help=module.HELP, short_help=module.SHORT_HELP)(verb(function))
+for name, function, words, short in (
+    ("trace", costs_trace.trace, costs_trace.HELP, costs_trace.SHORT_HELP),
+    ("dryrun", costs_memory.dryrun, costs_memory.DRYRUN_HELP, costs_memory.DRYRUN_SHORT_HELP),
+    ("init", costs_memory.init, costs_memory.INIT_HELP, costs_memory.INIT_SHORT_HELP),
+):
+    app.command(name, help=words, short_help=short)(verb(function))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sapp_ppb.cli import compare, costs, plan, schedule, simulate
+from sapp_ppb.cli import compare, costs, dryrun_guide, plan, schedule, simulate
 from sapp_ppb.cli.guard import BAD_INPUT, say, verb
 from sapp_ppb.cli.older_flags import Verbs
 from sapp_ppb.cli.output import write_result
@@ -62,6 +62,9 @@ for name, module, function in (
     ("schedule", schedule, schedule.schedule),
 ):
     app.command(name, help=module.HELP, short_help=module.SHORT_HELP)(verb(function))
+app.command("dryrun-guide", help=dryrun_guide.HELP, short_help=dryrun_guide.SHORT_HELP)(
+    verb(dryrun_guide.dryrun_guide)
+)
 app.add_typer(costs.app, name="costs", help=costs.HELP, short_help=costs.SHORT_HELP)
 
 

@@ -1,5 +1,6 @@
 """Pages that say what measurements came to, and how far they can be trusted."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ from rich.text import Text
 from sapp_ppb.cli.tables import pairs_table, rendered
 
 if TYPE_CHECKING:
-    from sapp_ppb.estimation import OpEstimate, TraceEstimate
+    from sapp_ppb.estimation import MemoryEstimate, OpEstimate, TraceEstimate
+    from sapp_ppb.simulator import ObservedRun
 
 
 def scopes_text(estimate: "TraceEstimate") -> str:
@@ -79,3 +81,32 @@ def _fit_text(residuals: Sequence[float], condition: float, unit: str) -> str:
 
 def _ms(value: float) -> str:
     return f"{value:,.4g}" if value < 1000 else f"{value:,.1f}"
+
+
+def memory_text(estimate: "MemoryEstimate", runs: "Sequence[ObservedRun]") -> str:
+    """Fill the page of memory that was told from peaks."""
+    fit = estimate.fit
+    unknowns = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    unknowns.add_column("memory", overflow="fold")
+    for heading in ("MB", "± (95 %)"):
+        unknowns.add_column(heading, justify="right", no_wrap=True)
+    widths = [math.nan] * len(fit.names) if fit.half_width is None else fit.half_width.tolist()
+    for name, value, width in zip(fit.names, fit.values.tolist(), widths, strict=True):
+        unknowns.add_row(Text(name), f"{value:,.1f}", "" if math.isnan(width) else f"{width:,.1f}")
+    peaks = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in ("round", "stage", "measured, MB", "rebuilt, MB", "residual, MB"):
+        peaks.add_column(heading, justify="right", no_wrap=True)
+    for (run, stage), residual in zip(estimate.places, fit.residuals.tolist(), strict=True):
+        measured = runs[run].peak_mb[stage]
+        cells = [f"{value:,.1f}" for value in (measured, measured - residual, round(residual, 1) + 0.0)]
+        peaks.add_row(str(run + 1), str(stage), *cells)
+    largest = max(abs(residual) for residual in fit.residuals.tolist())
+    spare = len(fit.residuals) - int((fit.values > 0).sum())
+    rows = [
+        ("rebuilt within", f"{largest:,.1f} MB in each of {len(fit.residuals)} peaks"),
+        ("condition", f"{fit.condition:.3g}: 1 % off in the peaks is at most {fit.condition:.3g} % off here"),
+        ("spare peaks", f"{spare}" if spare > 0 else "none: no interval can be given"),
+    ]
+    title = Text("memory of a layer, from peaks of stages")
+    page: list[RenderableType] = [title, Text(), unknowns, Text(), peaks, Text(), pairs_table(rows)]
+    return rendered(page)

@@ -39,7 +39,19 @@ def _trace(timeline: "Timeline", path: Path, force: bool) -> None:
     write_trace(timeline, path, force)
 
 
-PLAN_FILE = "plan.json"
+def _page(
+    outcome: "Outcome", timeline: "Timeline | None", path: Path, force: bool, tokens: int | None
+) -> None:
+    from sapp_ppb.report.page import write_page
+    from sapp_ppb.writers import mindformers_lists, mindformers_text, plan_to_json
+
+    lists = {"Plan file": plan_to_json(outcome)}
+    if outcome.plan is not None:
+        lists = {"MindFormers": mindformers_text(mindformers_lists(outcome.plan))} | lists
+    write_page(outcome, timeline, path, lists=lists, tokens=tokens, force=force)
+
+
+PLAN_FILE, PAGE_FILE = "plan.json", "report.html"
 # What is made of a timeline, in this order; a line here adds a file to --output.
 _OF_A_TIMELINE: tuple[tuple[str, Writer], ...] = (
     ("timeline.png", _timeline),
@@ -77,7 +89,7 @@ def free_folder(
     if not output.strip():
         raise InputError("--output", [f"must name a folder (got {output!r}); this one is named ."])
     folder = Path(output)
-    names = names or (PLAN_FILE, *(name for name, _ in _OF_A_TIMELINE))
+    names = names or (PLAN_FILE, *(name for name, _ in _OF_A_TIMELINE), PAGE_FILE)
     paths = [folder / name for name in names if not _is_same(folder / name, read)]
     _refuse_taken("--output", paths, force=force)
     return folder
@@ -110,10 +122,16 @@ def _refuse_taken(option: str, paths: list[Path], *, force: bool) -> None:
 
 
 def write_folder(
-    folder: Path, outcome: "Outcome", timeline: "Timeline | None", *, force: bool, read: Path | None = None
+    folder: Path,
+    outcome: "Outcome",
+    timeline: "Timeline | None",
+    *,
+    force: bool,
+    read: Path | None = None,
+    tokens: int | None = None,
 ) -> None:
     """
-    Write the plan file and, when there is a plan, all that is made of its timeline.
+    Write the plan file, when there is a plan all that is made of its timeline, and the page.
 
     Each file is whole or not there, whatever happens to the next; what was written is
     said on stderr.
@@ -129,13 +147,29 @@ def write_folder(
             if timeline is not None:
                 write(timeline, folder / name, force)
                 written.append(name)
+        _page(outcome, timeline, folder / PAGE_FILE, force, tokens)
+        written.append(PAGE_FILE)
     finally:
         if written:
             say(f"wrote {folder}: {', '.join(written)}")
 
 
-def write_comparison(folder: Path, document: str, timelines: "dict[str, Timeline]", *, force: bool) -> None:
-    """Write the rows of a comparison and, where there is a plan, the picture of its timelines."""
+def write_comparison(
+    folder: Path,
+    document: str,
+    timelines: "dict[str, Timeline]",
+    pictures: "dict[str, str]",
+    *,
+    force: bool,
+) -> None:
+    """
+    Write the rows of a comparison and, where there is a plan, the picture of its timelines.
+
+    Parameters
+    ----------
+    pictures
+        File name of a picture of its own, for those of the timelines that have one.
+    """
     from sapp_ppb.report.timeline_picture import draw_comparison
     from sapp_ppb.writers import write_text_atomic
 
@@ -148,6 +182,9 @@ def write_comparison(folder: Path, document: str, timelines: "dict[str, Timeline
                 draw_comparison(timelines, folder / name, force)
             else:
                 continue
+            written.append(name)
+        for plan, name in pictures.items():
+            _timeline(timelines[plan], folder / name, force)
             written.append(name)
     finally:
         if written:

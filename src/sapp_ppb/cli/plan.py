@@ -96,7 +96,7 @@ def plan(
     timeline = None if outcome.plan is None else simulate(outcome.plan)
     try:
         if folder is not None:
-            write_folder(folder, outcome, timeline, force=force)
+            write_folder(folder, outcome, timeline, force=force, tokens=tokens)
     finally:  # a full disk does not take the plan from the screen, nor a full pipe from the disk
         if json_:
             write_document(plan_to_json(outcome))

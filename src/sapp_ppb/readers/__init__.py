@@ -5,11 +5,12 @@ from sapp_ppb.readers.model_file import read_model
 from sapp_ppb.readers.named_plan import NamedPlan
 from sapp_ppb.readers.order_file import read_order
 from sapp_ppb.readers.plan_file import read_plan
-from sapp_ppb.readers.user_plans import is_yaml, read_user_plans
+from sapp_ppb.readers.user_plans import is_yaml, read_all_plans, read_user_plans
 
 __all__ = [
     "NamedPlan",
     "is_yaml",
+    "read_all_plans",
     "read_json",
     "read_model",
     "read_order",

@@ -16,9 +16,8 @@ from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers.mindformers_lists import counts_from_list, layers_from_offset, plan_from_lists
 from sapp_ppb.readers.model_notes import unknown_key_notes
-from sapp_ppb.readers.named_plan import NamedPlan
+from sapp_ppb.readers.named_plan import NamedPlan, unbound
 from sapp_ppb.readers.yaml_file import YamlDocument, read_yaml_document
-from sapp_ppb.schedules import build_schedule
 
 _LISTS = ("recompute", "select_recompute", "select_comm_recompute")
 _KEYS = ("offset", *_LISTS, "interleave_num", "show", "file_name")
@@ -147,7 +146,7 @@ def _problem_of(name: str, entry: Mapping[str, object], problem: Problem, found:
         found.fault(f"{name}.interleave_num", (fault or "").lstrip())
         return None
     try:
-        return with_chunks(replace(problem, target=None, recompute=None), chunks)
+        return with_chunks(unbound(problem), chunks)
     except PpbError as error:
         faults = error.faults if isinstance(error, InputError) else (str(error),)
         for words in faults:
@@ -179,12 +178,11 @@ def with_chunks(problem: Problem, chunks: int) -> Problem:
     """
     if chunks == problem.interleave:
         return problem
-    sizes = (problem.stages, chunks, problem.micro_batches)
     try:
-        build_schedule(problem.schedule_name, *sizes, problem.micro_batch_group)
+        return replace(problem, interleave=chunks)
     except ScheduleError:
-        return replace(problem, interleave=chunks, schedule=None, micro_batch_group=None)
-    return replace(problem, interleave=chunks)
+        usual = {"schedule": None, "micro_batch_group": None, "order_file": None, "flavour": None}
+        return replace(problem, interleave=chunks, sequence_chunks=1, overlap_factor=0.0, **usual)  # type: ignore[arg-type]
 
 
 def _plan(name: str, entry: Mapping[str, object], problem: Problem, found: _Findings) -> Plan | None:

@@ -1,8 +1,9 @@
 """A plan that a user gives, and what it is called."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sapp_ppb.plan import Plan
+from sapp_ppb.problem import Problem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,3 +24,16 @@ class NamedPlan:
     name: str
     plan: Plan
     file_name: str | None = None
+
+
+def unbound(problem: Problem, **given: object) -> Problem:
+    """
+    Take away what binds a planner and no plan that exists: target, recompute types, what is fixed.
+
+    Parameters
+    ----------
+    given
+        Other fields to replace.
+    """
+    free = {"target": None, "recompute": None, "max_recompute_types": None, "fix": None}
+    return replace(problem, **free | given)  # type: ignore[arg-type]  # names and values of its fields

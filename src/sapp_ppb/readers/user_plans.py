@@ -6,6 +6,7 @@ is the problem's: model, stages, micro-batches, limits and links.
 """
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -14,13 +15,21 @@ from sapp_ppb.errors import FileNote, InputError, PpbError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers.manual_plan import read_manual_plans
-from sapp_ppb.readers.named_plan import NamedPlan
+from sapp_ppb.readers.named_plan import NamedPlan, unbound
 from sapp_ppb.readers.plan_file import read_plan
 from sapp_ppb.readers.text_file import printable
 
 _YAML_SUFFIXES = (".yaml", ".yml")
 # What is taken from the problem and not from a plan file.
-_GIVEN = ("micro_batches", "memory_limit_mb", "constant_memory_mb", "memory_margin", "p2p_ms", "p2p_mode")
+_GIVEN = (
+    "micro_batches",
+    "memory_limit_mb",
+    "constant_memory_mb",
+    "memory_margin",
+    "p2p_ms",
+    "p2p_mode",
+    "recompute_working_set",
+)
 
 
 def is_yaml(path: str | PathLike[str]) -> bool:
@@ -59,6 +68,39 @@ def read_user_plans(path: str | PathLike[str], problem: Problem) -> tuple[NamedP
     return (NamedPlan(name=printable(str(path)), plan=_plan_under(path, problem)),)
 
 
+def read_all_plans(
+    paths: Iterable[str | PathLike[str]], problem: Problem, taken: Iterable[str] = ()
+) -> tuple[NamedPlan, ...]:
+    """
+    Plans of several files, each under a name that no other has.
+
+    Parameters
+    ----------
+    taken
+        Names that are not to be given again.
+
+    Raises
+    ------
+    InputError
+        As ``read_user_plans()``, and if two plans ask for the same picture.
+    """
+    plans: list[NamedPlan] = []
+    names, pictures = set(taken), set[str]()
+    for path in paths:
+        for plan in read_user_plans(path, problem):
+            name, times = plan.name, 1
+            while name in names:
+                times += 1
+                name = f"{plan.name} ({printable(str(path))})" if times == 2 else f"{plan.name} ({times})"
+            if plan.file_name in pictures:
+                fault = f"{plan.name}.file_name is {plan.file_name!r}, as in a file before; give another name"
+                raise InputError(str(path), [fault])
+            names.add(name)
+            pictures |= {plan.file_name} if plan.file_name is not None else set()
+            plans.append(replace(plan, name=name))
+    return tuple(plans)
+
+
 def _plan_under(path: str | PathLike[str], problem: Problem) -> Plan:
     """Plan of a plan file, under what is given now."""
     outcome = read_plan(path, problem.model)
@@ -70,7 +112,7 @@ def _plan_under(path: str | PathLike[str], problem: Problem) -> Plan:
         raise InputError(where, [fault])
     given = {name: getattr(problem, name) for name in _GIVEN}
     try:
-        asked = replace(theirs, target=None, recompute=None, **given)
+        asked = unbound(theirs, **given)
         plan = Plan(problem=asked, counts=outcome.plan.counts)
     except InputError as error:
         raise InputError(where, error.faults) from None

@@ -113,11 +113,10 @@ def messages(timeline: Timeline) -> Ints:
     Returns
     -------
     ndarray
-        Places in ``Blocks`` of the op with whose end a result leaves (its own, or where
-        messages are held back the backward behind it) and of the op that needs it, ordered
-        by the latter; shape (messages, 2).
+        Places in ``Blocks`` of the op with whose end a result leaves and of the op that needs
+        it, ordered by the latter; shape (messages, 2).
     """
     problem = timeline.plan.problem
-    inputs = inputs_of(problem.order, problem.p2p_mode)
-    receiver = np.flatnonzero(inputs.edge >= 0)
-    return np.stack([inputs.giver[receiver].astype(np.int64), receiver], axis=1)
+    ops = inputs_of(problem.order, problem.p2p_mode)
+    receiver = np.flatnonzero(ops.edge >= 0)
+    return np.stack([ops.giver[receiver], receiver], axis=1).astype(np.int64)

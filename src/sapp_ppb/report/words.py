@@ -43,12 +43,17 @@ def step_text(timeline: Timeline) -> str:
 
 def memory_text(timeline: Timeline) -> str:
     """Say which stage holds most, and which have too little."""
-    peaks, over = timeline.peak_memory_mb, timeline.stages_over
+    peaks = timeline.peak_memory_mb
     stage = max(range(len(peaks)), key=peaks.__getitem__)
     limit_mb = timeline.plan.problem.limit_per_stage_mb[stage]
     of_limit = f" of {limit_mb:,.10g} MB" if math.isfinite(limit_mb) else ""
-    too_little = f", over the limit on {len(over)} of {len(peaks)} stages" if over else ""
+    too_little = f", {over_text(timeline)}" if timeline.stages_over else ""
     return f"highest peak {peaks[stage]:,.1f}{of_limit or ' MB'} on stage {stage}{too_little}"
+
+
+def over_text(timeline: Timeline) -> str:
+    """Say on how many stages a plan exceeds the memory limit."""
+    return f"over the limit on {len(timeline.stages_over)} of {len(timeline.peak_memory_mb)} stages"
 
 
 def peak_text(peak_mb: float, limit_mb: float, *, over: bool) -> str:

@@ -1,6 +1,18 @@
 """How long and how much: exact times and peaks of a plan under its schedule."""
 
+from sapp_ppb.simulator.memory import LiveRows, live_rows
+from sapp_ppb.simulator.observed import ObservedRun
 from sapp_ppb.simulator.retime import retime, timed
 from sapp_ppb.simulator.timeline import Peak, Timeline, batched_makespans, simulate
 
-__all__ = ["Peak", "Timeline", "batched_makespans", "retime", "simulate", "timed"]
+__all__ = [
+    "LiveRows",
+    "ObservedRun",
+    "Peak",
+    "Timeline",
+    "batched_makespans",
+    "live_rows",
+    "retime",
+    "simulate",
+    "timed",
+]

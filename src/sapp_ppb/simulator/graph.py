@@ -107,6 +107,15 @@ def inputs_of(schedule: Schedule, p2p_mode: P2PMode = P2PMode.ASYNC) -> Inputs:
     return Inputs(kind=kind, cell=cell, stage=stage, giver=giver, edge=edge, row_start=row_start)
 
 
+def op_graph(problem: Problem) -> Graph:
+    """
+    Graph of a problem's order in which every op is one node, pairs that overlap too.
+
+    It says what waits for what, and not when: ``first`` and ``last`` are the same.
+    """
+    return build_graph(problem.order, problem.p2p_mode)
+
+
 @lru_cache(maxsize=8)
 def build_graph(schedule: Schedule, p2p_mode: P2PMode = P2PMode.ASYNC, *, overlapping: bool = False) -> Graph:
     """
