@@ -139,28 +139,18 @@ def _bins(timeline: Timeline, blocks: Blocks, curves: tuple[StageMemory, ...]) -
     """Thin every stage to equal spans of time: what share of each goes to what, and the most held in it."""
     count = max(1, min(_MOST_BINS, _MOST_BINS_IN_ALL // len(curves)))
     shares = work_shares(blocks, count, timeline.makespan_ms)
-    busy = work_shares(
-        _without(blocks, overlapped_forwards(timeline.plan.problem)), count, timeline.makespan_ms
-    )
     edges = np.linspace(0.0, timeline.makespan_ms, count + 1)
     highest = max(timeline.peak_memory_mb)
     return {
         "count": count,
         "percent": {work.value: _percent(share) for work, share in shares.items()},
-        "idle_percent": _percent(1.0 - sum(busy.values(), np.zeros(1))),
+        "idle_percent": _percent(1.0 - sum(shares.values(), np.zeros(1))),
         "memory_mb": [_rounded(_highest(curve, edges), highest) for curve in curves],
     }
 
 
 def _percent(share: Floats) -> list[list[int]]:
     return np.rint(100 * share).astype(int).tolist()  # type: ignore[no-any-return]
-
-
-def _without(blocks: Blocks, ops: NDArray[np.int64]) -> Blocks:
-    """Leave out ops, of which others run at the same time."""
-    kept = np.ones(len(blocks.stage), dtype=np.bool_)
-    kept[ops] = False
-    return Blocks(**{name: column[kept] for name, column in vars(blocks).items()})
 
 
 def _highest(curve: StageMemory, edges: Floats) -> Floats:
