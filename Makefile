@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo pictures test check check-all fix bench clean
+.PHONY: demo pictures browser test check check-all fix bench clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -18,10 +18,14 @@ demo: $(STAMP)  ## plan the example model and say where its picture is
 pictures: $(STAMP)  ## draw the pictures of the README anew
 	$(BIN)/python examples/before_and_after.py docs/images/before_and_after.png
 
-test: $(STAMP)  ## unit tests, laws, golden files, doctests
+browser:  ## a Chromium for the tests of the report page, where it can be had
+	@.ci/browser
+
+test: $(STAMP) browser  ## unit tests, laws, golden files, doctests
 	$(BIN)/python -m pytest
 
 check: TESTS = -m "not slow"
+check-all: browser
 check check-all: $(STAMP)  ## what must hold before a change is proposed; check-all with the slow tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .

@@ -151,7 +151,7 @@ def run(
     starts: dict[Op, float] = {}
     ends: dict[Op, float] = {}
     waiting = [_steps(schedule, stage, joined=overlap > 0.0) for stage in range(schedule.stages)]
-    leaves_with = _held_back(schedule) if blocking and schedule.chunks > 1 else {}
+    leaves_with = held_back(schedule) if blocking and schedule.chunks > 1 else {}
     free_at = [0.0] * schedule.stages
     while any(waiting):
         ready = []
@@ -178,7 +178,7 @@ def _steps(schedule: Schedule, stage: int, *, joined: bool) -> list[tuple[Op, ..
     ]
 
 
-def _held_back(schedule: Schedule) -> dict[Op, Op]:
+def held_back(schedule: Schedule) -> dict[Op, Op]:
     """Backward with which each forward's output leaves its stage, where there is one."""
     return {
         op: behind

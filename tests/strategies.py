@@ -234,5 +234,13 @@ def plans(draw, *, chunks: int | None = None, most_micro_batches: int = MOST_MIC
     return random_plan(Random(draw(st.integers(0, 2**32 - 1))), problem)
 
 
+@st.composite
+def plans_in_any_mode(draw) -> Plan:
+    """Draw a valid plan under any schedule, run in any way."""
+    problem = draw(problems())
+    rng = Random(draw(st.integers(0, 2**32 - 1)))
+    return random_plan(rng, random_mode(rng, problem))
+
+
 def _list(rng: Random, length: int, low: float, high: float) -> tuple[float, ...]:
     return tuple(rng.uniform(low, high) for _ in range(length))

@@ -12,7 +12,8 @@ from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError, ScheduleError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
-from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.schedules import Op, OpKind, OrderFile, ScheduleName, build_schedule
+from sapp_ppb.simulator import simulate
 from sapp_ppb.simulator.price import layer_tables
 
 
@@ -347,6 +348,75 @@ def test_problems_differ_in_anything_that_is_given() -> None:
         problem(model=model(9)),
     ]
     assert len(set(different)) == len(different)
+
+
+def test_chunks_that_are_not_given_are_the_schedules_own() -> None:
+    assert problem(schedule=ScheduleName.ZBV, micro_batches=8).interleave == 2
+    assert problem().interleave == 1
+    with pytest.raises(ScheduleError, match=r"zbv: chunks must be 2 \(got 1\)"):
+        problem(schedule=ScheduleName.ZBV, interleave=1)
+
+
+def test_an_order_file_implies_the_custom_schedule() -> None:
+    text = build_schedule("1f1b", 4, 1, 8).to_csv()
+    given = problem(order_file=OrderFile(path="order.csv", text=text))
+    assert given.schedule_name is ScheduleName.CUSTOM
+    assert given.order.rows == problem().order.rows
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("overlap_factor", 1.5, r"overlap-factor must be from 0 to 1 \(got 1.5\)"),
+        ("overlap_factor", -0.1, r"overlap-factor must be from 0 to 1 \(got -0.1\)"),
+        ("overlap_factor", math.nan, r"overlap-factor must be from 0 to 1 \(got nan\)"),
+        ("overlap_factor", True, r"overlap-factor must be from 0 to 1 \(got True\)"),
+        ("p2p_mode", "late", r"p2p-mode must be one of async, blocking \(got 'late'\)"),
+        ("flavour", "jax", r"flavour must be one of torch \(got 'jax'\)"),
+        ("sequence_chunks", 0, r"sequence-chunks must be a whole number of at least 1 \(got 0\)"),
+    ],
+)
+def test_a_way_of_running_that_does_not_exist_is_refused(field, value, words) -> None:
+    with pytest.raises(InputError, match=words):
+        problem(**{field: value})
+
+
+def test_too_many_sequence_chunks_are_too_many_ops() -> None:
+    # 2 x 4 x 8 x 10^6 ops.
+    with pytest.raises(InputError, match="64,000,000 ops of 4,000,000 at most"):
+        problem(schedule=ScheduleName.SEQ1F1B, sequence_chunks=10**6)
+
+
+def test_the_automatic_order_is_made_for_the_problems_own_stages_and_memory() -> None:
+    # Two layers a stage, each 5 MB and 10 MB for a micro-batch.
+    body = layer_from_times(
+        name="Dec",
+        kind=LayerKind.BODY,
+        count=8,
+        forward_ms=1,
+        parameter_mb=5,
+        activation_mb={Recompute.NONE: 10},
+    )
+    sizes = {"model": Model(name="held", layers=(body,)), "schedule": ScheduleName.ZB_AUTO}
+    # Without a limit as fast as can be: 8 x 3 x 2 of work and 3 x 2 of forwards before the last stage.
+    assert makespan_of(problem(**sizes)) == 8 * 6 + 3 * 2
+    # Room for two of a stage's 20 MB.
+    narrow = problem(**sizes, memory_limit_mb=2 * 5 + 2 * 20 + 19)
+    assert max(live(row) for row in narrow.order.rows) == 2
+    assert replace(narrow).order is narrow.order  # built again, and the same
+
+
+def live(row: tuple[Op, ...]) -> int:
+    """Most micro-batches alive, from F to W."""
+    steps = [(op.kind is OpKind.F) - (op.kind is OpKind.W) for op in row]
+    return max(sum(steps[: end + 1]) for end in range(len(steps)))
+
+
+def makespan_of(given: Problem) -> float:
+    """Makespan of equal cells."""
+    counts = np.zeros((1, len(Recompute), given.cells), dtype=int)
+    counts[0, Recompute.NONE] = given.model.body_count // given.cells
+    return simulate(Plan(problem=given, counts=counts)).makespan_ms
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

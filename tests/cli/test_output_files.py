@@ -11,7 +11,7 @@ from tests.cli.conftest import environment
 
 QUICK = ("-s", "2", "-mb", "4", "-t", "0.2", "-mem", "1200")
 PICTURES = ["memory.png", "memory.svg", "stages.png", "stages.svg", "timeline.png", "timeline.svg"]
-FILES = sorted(["plan.json", "trace.json", *PICTURES])
+FILES = sorted(["plan.json", "trace.json", "report.html", *PICTURES])
 
 
 def names(folder):
@@ -31,7 +31,7 @@ def test_a_plan_is_written_with_its_pictures_and_its_trace(model_file, run, tmp_
     assert names(folder) == FILES
     assert result.stderr == (
         f"wrote {folder}: plan.json, timeline.png, timeline.svg, memory.png, memory.svg, stages.png, "
-        "stages.svg, trace.json\n"
+        "stages.svg, trace.json, report.html\n"
     )
     assert all((folder / name).read_bytes().startswith(b"\x89PNG") for name in PICTURES[::2])
     assert all(b"<svg" in (folder / name).read_bytes() for name in PICTURES[1::2])
@@ -55,7 +55,7 @@ def test_all_files_that_exist_are_refused_at_once_before_any_planning(planned, m
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
         f"error: {planned}: timeline.png, timeline.svg, memory.png, stages.png, stages.svg, "
-        "trace.json exist; give --force to replace them\n"
+        "trace.json, report.html exist; give --force to replace them\n"
     )
 
 
@@ -113,7 +113,7 @@ def test_an_interrupt_while_drawing_keeps_the_plan(model_file, run, tmp_path, mo
 def test_when_nothing_fits_there_is_nothing_to_draw(model_file, run, tmp_path):
     words = ("-s", "2", "-mb", "4", "-mem", "600", "-t", "5")
     assert run("plan", model_file(), *words, "-o", tmp_path / "out").exit_code == 1
-    assert names(tmp_path / "out") == ["plan.json"]
+    assert names(tmp_path / "out") == ["plan.json", "report.html"]
 
 
 def test_a_plan_that_is_timed_is_written_with_its_pictures_too(planned, model_file, run, tmp_path):
@@ -126,7 +126,7 @@ def test_a_plan_that_is_timed_is_written_with_its_pictures_too(planned, model_fi
 
 def test_pictures_can_be_added_beside_the_plan_file_that_is_read(planned, model_file, run):
     # Its proof is worth keeping: a plan that is timed anew is only feasible.
-    for name in (*PICTURES, "trace.json"):
+    for name in (*PICTURES, "trace.json", "report.html"):
         (planned / name).unlink()
     before = (planned / "plan.json").read_bytes()
     result = run("simulate", model_file(), planned / "plan.json", "-o", planned)

@@ -10,12 +10,12 @@ import pytest
 from sapp_ppb.cli.explanation import explanation_rows
 from sapp_ppb.cli.output import write_result
 from sapp_ppb.cli.progress import ProgressLine, progress_text
-from sapp_ppb.cli.summary import shortage_rows
 from sapp_ppb.cli.tables import outcome_text
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.plan import Outcome, Shortage, Status, StoppedBy
 from sapp_ppb.planner import Explanation, Progress, Relaxed
 from sapp_ppb.problem import Problem
+from sapp_ppb.report.summary import shortage_rows
 from tests.cli.conftest import environment
 
 WORDS = ("-s", "2", "-mb", "4", "-t", "0.2", "-mem", "1200")

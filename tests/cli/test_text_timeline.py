@@ -4,11 +4,13 @@ import io
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sapp_ppb.cli import tables
 from sapp_ppb.cli.text_timeline import timeline_text
 from sapp_ppb.simulator import simulate
-from tests.report.conftest import hand_plan
+from tests.report.conftest import hand_plan, pair_plan, plans
 from tests.report.test_pictures import equal_timeline
 
 QUICK = ("-s", "2", "-mb", "4", "-t", "0.2")
@@ -82,3 +84,17 @@ def test_what_is_piped_has_no_colours(model_file, run):
 
 def test_without_the_option_there_is_none(model_file, run):
     assert "a column is" not in run("plan", model_file(), *QUICK).stdout
+
+
+def test_two_that_overlap_stand_side_by_side():
+    # Four characters a millisecond: F0 4, then a pair of 2.5 ms of which each has 5, then B1 8.
+    assert timeline_text(simulate(pair_plan()), 8 + 22).plain.splitlines()[1:] == [
+        "stage 0 F0ffF1fffB0bbbB1bbbbbb",
+        "F forward, B backward, . idle, two that overlap side by side",
+    ]
+
+
+@given(plans(), st.integers(60, 300))
+def test_no_row_is_narrower_or_wider(plan, columns):
+    rows = timeline_text(simulate(plan), columns).plain.splitlines()[1:-1]
+    assert all(len(row) == columns for row in rows)

@@ -155,3 +155,15 @@ def test_sequence_chunks_are_counted(k):
     layer = layer_from_times(name="a", kind=BODY, forward_ms=1)
     with pytest.raises(InputError, match="k must be an integer of at least 1"):
         split_over_sequence_chunks(layer, k)
+
+
+def test_weight_gradients_are_combined_like_other_times():
+    first = layer_from_times(name="a", kind=BODY, count=2, forward_ms=10, weight_grad_ms=6)
+    second = layer_from_times(name="b", kind=BODY, count=4, forward_ms=25)
+    # gcd(2, 4) = 2: one of the first and two of the second, whose weight gradients take its forward time.
+    assert aggregate([first, second], "both").weight_grad_ms == 6 + 2 * 25
+    assert aggregate([second], "one").weight_grad_ms is None
+    # B from 20 to 3 x 10 = 30, so W from 6 to 9.
+    assert with_backward_ratio(first, 3).weight_grad_ms == pytest.approx(9, rel=1e-12)
+    assert split_over_sequence_chunks(first, 4).weight_grad_ms == 1.5
+    assert split_over_sequence_chunks(second, 4).weight_grad_ms is None

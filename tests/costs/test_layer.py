@@ -222,3 +222,33 @@ def test_a_backward_time_given_twice_must_agree():
     )
     with pytest.raises(InputError, match=r"backward_ms of none is given twice \(4 and 3.0\)"):
         layer_from_times(name="a", kind=BODY, forward_ms=1, backward_ms=4, explicit=same)
+
+
+def test_weight_gradients_take_the_forward_time_unless_another_is_given():
+    plain = layer_from_times(name="a", kind=BODY, forward_ms=10)
+    assert (plain.weight_grad_ms, plain.weight_ms) == (None, 10.0)
+    given = layer_from_times(name="a", kind=BODY, forward_ms=10, weight_grad_ms=7)
+    assert (given.weight_grad_ms, given.weight_ms) == (7.0, 7.0)
+
+
+def test_weight_gradients_that_are_given_fit_into_every_backward_that_is_considered():
+    memory = {Recompute.NONE: 9, Recompute.FULL: 1}
+    # B is 2 x 10 = 20 with NONE.
+    with pytest.raises(InputError, match=r"at most the backward time with none, 20 ms \(got 21 ms\)"):
+        layer_from_times(name="a", kind=BODY, forward_ms=10, weight_grad_ms=21, activation_mb=memory)
+    # With FULL alone it is 1.5 x 20 = 30, and what NONE would take does not matter.
+    only = {Recompute.FULL: 1}
+    assert (
+        layer_from_times(name="a", kind=BODY, forward_ms=10, weight_grad_ms=21, activation_mb=only).weight_ms
+        == 21
+    )
+    with pytest.raises(InputError, match=r"weight_grad_ms must be a number of at least 0 \(got -1\)"):
+        layer_from_times(name="a", kind=BODY, forward_ms=10, weight_grad_ms=-1)
+
+
+def test_a_forward_longer_than_the_backward_is_no_fault_until_a_schedule_splits_it():
+    layer = layer_from_times(name="a", kind=BODY, forward_ms=10, backward_ms=8)
+    assert "at most the backward time with none, 8 ms (got 10 ms, the forward time)" in str(
+        layer.split_fault()
+    )
+    assert layer.split_fault([]) is None

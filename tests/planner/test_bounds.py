@@ -12,11 +12,11 @@ from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.planner.bounds import lower_bound, path_bound, work_bound
 from sapp_ppb.planner.exact_chain import ExactChain
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import simulate
 from sapp_ppb.simulator.price import splits_backward
 from sapp_ppb.targets import mixed_cells
 from tests.planner.brute_force import MOST_PLANS, all_plans, check_sample, count_plans, small_problem
-from tests.strategies import UNSPLIT
 
 # Set to check that many problems of up to 1e5 plans instead of a few hundred smaller ones.
 _SOAK = int(os.environ.get("SAPP_PPB_SOAK", "0"))
@@ -93,7 +93,7 @@ def test_a_path_that_was_too_short_to_state_is_stated_when_it_is_the_longest(see
 
 def test_random_problems_reach_every_corner():
     problems = [small_problem(Random(seed), most_plans=200) for seed in range(150)]
-    assert {p.schedule_name for p in problems} == set(UNSPLIT)
+    assert {p.schedule_name for p in problems} == set(ScheduleName)
     assert {p.interleave for p in problems} >= {1, 2, 3}
     assert {p.stages for p in problems} == {1, 2, 3, 4}
     assert {p.min_layers_per_cell for p in problems} == {0, 1}

@@ -125,6 +125,10 @@ class TestWhatIsRead:
     def test_a_given_zero_time_is_a_value(self, model_file, r):
         assert body(model_file({r.time_key: 0})).backward_ms[r] == 0
 
+    def test_a_weight_gradient_time_is_read(self, model_file):
+        assert body(model_file({"weight_grad_time": 9})).weight_grad_ms == 9.0
+        assert body(model_file()).weight_grad_ms is None
+
     def test_null_counts_as_not_given(self, model_file):
         path = model_file(
             {"memory_recompute": None, "backward_time": None, "recompute_time ": None, "model_name": None},
@@ -293,6 +297,12 @@ class TestWhatIsRefused:
     def test_layers_that_are_no_list(self, model_file, value):
         assert faults(model_file(top={"layers_description": value})) == (
             f"layers_description must be a list of at least one object (got {value!r})",
+        )
+
+    def test_a_weight_gradient_that_takes_longer_than_its_backward(self, model_file):
+        assert faults(model_file({"time": 10, "weight_grad_time": 30})) == (
+            "layers_description[0]: weight_grad_ms must be at most the backward time with none, 20 ms "
+            "(got 30 ms)",
         )
 
     def test_layers_that_are_missing(self, model_file):

@@ -1,12 +1,17 @@
 """A plan that is timed by hand in tests/simulator/test_timeline.py."""
 
+from random import Random
+
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import OrderFile, ScheduleName
 from sapp_ppb.simulator import Timeline, simulate
+from tests.strategies import problems, random_mode, random_plan
 
 
 def hand_plan(name: str = "hand", **given) -> Plan:
@@ -25,6 +30,26 @@ def hand_plan(name: str = "hand", **given) -> Plan:
     return Plan(problem=problem, counts=counts)
 
 
+def pair_plan() -> Plan:
+    """
+    One stage that runs F of micro-batch 1 and B of micro-batch 0 together.
+
+    f = 1, b = 2, and the pair takes 1 + 2 - 0.5 x 1 = 2.5 ms: F0 0 - 1, the pair 1 - 3.5, B1 3.5 - 5.5.
+    """
+    body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=1, forward_ms=1)
+    problem = Problem(
+        model=Model(name="pair", layers=(body,)),
+        stages=1,
+        micro_batches=2,
+        schedule=ScheduleName.CUSTOM,
+        order_file=OrderFile(path="order.csv", text="0F0,(0F1;0B0)OVERLAP_F_B,0B1\n"),
+        overlap_factor=0.5,
+    )
+    counts = np.zeros((1, len(Recompute), 1), dtype=int)
+    counts[0, Recompute.NONE] = 1
+    return Plan(problem=problem, counts=counts)
+
+
 @pytest.fixture
 def timeline() -> Timeline:
     """
@@ -35,3 +60,11 @@ def timeline() -> Timeline:
     2 |.. .. .. F0 B0 B0 F1 B1 B1 .. .. .. .. F2 B2 B2
     """
     return simulate(hand_plan())
+
+
+@st.composite
+def plans(draw) -> Plan:
+    """Draw a plan under any schedule, run in any way; many have two chunks, which overlap needs."""
+    problem = draw(problems(chunks=draw(st.sampled_from([1, 2, 2, 3]))))
+    rng = Random(draw(st.integers(0, 2**32 - 1)))
+    return random_plan(rng, random_mode(rng, problem))

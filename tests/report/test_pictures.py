@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from tempfile import TemporaryDirectory
 
 import matplotlib
 import numpy as np
@@ -21,10 +22,11 @@ from sapp_ppb.report.colours import ACTIVATIONS, BETWEEN, OVER_LIMIT
 from sapp_ppb.report.memory_picture import draw_memory
 from sapp_ppb.report.stages_picture import draw_stages
 from sapp_ppb.report.timeline_picture import draw_comparison, draw_timeline
+from sapp_ppb.schedules import Placement, parse_csv
 from sapp_ppb.simulator import Timeline, simulate
 from tests.cli.conftest import environment
-from tests.report.conftest import hand_plan
-from tests.strategies import plans
+from tests.report.conftest import hand_plan, pair_plan, plans
+from tests.report.test_blocks import SPLIT, split_plan
 
 DRAW = [draw_timeline, draw_memory, draw_stages]
 
@@ -162,6 +164,46 @@ def test_a_comparison_marks_what_exceeds_the_limit(figure_of):
     over, within = (simulate(hand_plan(memory_limit_mb=limit)) for limit in (200, 300))
     _, texts = figure_of(draw_comparison, {"mine": over, "yours": within})
     assert {"mine, over the limit on 1 of 3 stages", "yours"} <= set(texts)
+
+
+def test_a_comparison_of_nothing_is_refused(tmp_path):
+    with pytest.raises(InputError, match="needs at least one timeline"):
+        draw_comparison({}, tmp_path / "picture.png")
+
+
+@settings(max_examples=10)
+@given(plans())
+def test_every_plan_can_be_drawn(plan):
+    timeline = simulate(plan)
+    with TemporaryDirectory() as folder:
+        for draw in DRAW:
+            draw(timeline, f"{folder}/{draw.__name__}.svg")
+            ET.parse(f"{folder}/{draw.__name__}.svg")
+
+
+def test_split_backwards_are_explained(figure_of):
+    order = parse_csv((SPLIT / "ScheduleZBVZeroBubble_pp4_v2_m8.csv").read_text("utf-8"), Placement.V)
+    _, texts = figure_of(draw_timeline, simulate(split_plan(order)))
+    assert {"forward, chunk 0 to 1", "input gradient, chunk 0 to 1", "weight gradient, chunk 0 to 1"} <= set(
+        texts
+    )
+
+
+def test_two_that_overlap_are_drawn_one_above_the_other(figure_of):
+    figure, _ = figure_of(draw_timeline, simulate(pair_plan()))
+    boxes = [box.get_extents().bounds for patch in figure.axes[0].patches[1:] for box in subpaths(patch)]
+    half = canvas.ROW / 2
+    assert [pytest.approx(box) for box in boxes] == [
+        (0, -half, 1, 2 * half),
+        (1, -half, 2.5, half),
+        (1, 0, 2.5, half),
+        (3.5, -half, 2, 2 * half),
+    ]
+
+
+def subpaths(patch):
+    """Boxes of an outline."""
+    return [matplotlib.path.Path(corners) for corners in patch.get_path().to_polygons()]
 
 
 def test_memory_over_its_limit_is_marked_and_said(figure_of):

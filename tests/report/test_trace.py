@@ -5,14 +5,15 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from sapp_ppb.errors import InputError
 from sapp_ppb.report import trace_events, write_trace
 from sapp_ppb.schedules import OpKind
+from sapp_ppb.schedules.op import WHOLE
 from sapp_ppb.simulator import Timeline, simulate
 from tests.reference import reference
-from tests.report.conftest import hand_plan
-from tests.strategies import plans
+from tests.report.conftest import hand_plan, pair_plan, plans
 
 NS = 0.001  # microseconds
 
@@ -72,21 +73,41 @@ def test_the_first_message_of_the_drawn_plan_leaves_a_nanosecond_before_its_slic
     assert (start["cat"], start["name"]) == (end["cat"], end["name"])
 
 
-@given(plans())
-def test_slices_of_a_thread_begin_in_order_and_either_nest_or_stand_apart(plan):
+@given(plans(), st.sampled_from([1, 2]))
+def test_slices_of_a_thread_begin_in_order_and_either_nest_or_stand_apart(plan, thread):
     timeline = simulate(plan)
     for stage in range(plan.problem.stages):
-        on_thread = [event for event in events_of(timeline, pid=stage, tid=1) if "ts" in event]
+        on_thread = [event for event in events_of(timeline, pid=stage, tid=thread) if "ts" in event]
         assert all(a["ts"] <= b["ts"] for a, b in pairwise(on_thread))
         slices = [event for event in on_thread if event["ph"] == "X"]
         # Whole nanoseconds, cut as Perfetto cuts them.
         spans = [(int(e["ts"] * 1000), int(e["ts"] * 1000) + int(e["dur"] * 1000)) for e in slices]
         for (event, before), (other, after) in pairwise(zip(slices, spans, strict=True)):
             if other["cat"] == "recompute":
-                assert event["cat"] in ("B", "I")
+                assert event["cat"] in ("B", "I", "W")
                 assert before[0] == after[0] <= after[1] <= before[1]
         ops = [span for event, span in zip(slices, spans, strict=True) if event["cat"] != "recompute"]
         assert all(before[1] <= after[0] for before, after in pairwise(ops))
+
+
+def test_the_backward_of_a_pair_has_a_thread_beside_its_forward():
+    slices = events_of(simulate(pair_plan()), ph="X")
+    assert [(event["name"], event["tid"], event["ts"], event["dur"]) for event in slices] == [
+        ("0F0", 1, 0, 1000),
+        ("0F1", 1, 1000, 2500),
+        ("0B0", 2, 1000, 2500),
+        ("0B1", 1, 3500, 2000),
+    ]
+    names = events_of(simulate(pair_plan()), ph="M", name="thread_name")
+    assert [event["args"]["name"] for event in names] == ["compute", "overlapped backward"]
+
+
+@given(plans())
+def test_only_what_overlaps_has_a_thread_beside(plan):
+    beside = [event["cat"] for event in events_of(simulate(plan), tid=2) if event["ph"] == "X"]
+    assert set(beside) <= {"B", "recompute"}
+    pairs = sum(len(plan.problem.order.pairs_of(stage)) for stage in range(plan.problem.stages))
+    assert beside.count("B") == (pairs if plan.problem.overlap_factor > 0 else 0)
 
 
 @given(plans())
@@ -132,6 +153,7 @@ def test_a_trace_gives_back_every_op_as_the_simulator_has_it(plan):
             )
             assert (known["stage"], known["cell"], known["micro_batch"]) == (stage, op.cell, op.micro_batch)
             assert known["chunk"] == op.cell // plan.problem.stages
+            assert known.get("sequence_chunk", WHOLE) == op.sequence_chunk
     assert next(at, None) is None
     assert len(ops) == len(reference(plan).start_ms)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sapp_ppb.report import timeline_blocks
 from sapp_ppb.report.work import Work, work_shares, work_spans
 from sapp_ppb.simulator import simulate
-from tests.strategies import plans
+from tests.report.conftest import pair_plan, plans
 
 
 def test_a_backward_does_its_recompute_first(timeline):
@@ -31,6 +31,13 @@ def test_the_shares_of_the_drawn_plan_in_five_columns(timeline):
     assert shares[Work.FORWARD][1] == pytest.approx([0.8, 0, 0.4, 0, 0])
     assert shares[Work.RECOMPUTE][1] == pytest.approx([0, 0.2, 0.2, 0.2, 0])
     assert shares[Work.BACKWARD][1] == pytest.approx([0, 0.6, 0.4, 0.8, 0.6])
+
+
+def test_two_that_overlap_share_the_stage():
+    # Columns of 0.5 ms; the pair runs from 1 to 3.5.
+    shares = work_shares(timeline_blocks(simulate(pair_plan())), 11, 5.5)
+    assert shares[Work.FORWARD][0] == pytest.approx([1] * 2 + [0.5] * 5 + [0] * 4)
+    assert shares[Work.BACKWARD][0] == pytest.approx([0] * 2 + [0.5] * 5 + [1] * 4)
 
 
 @given(plans(), st.integers(1, 50))

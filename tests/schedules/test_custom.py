@@ -47,6 +47,13 @@ def test_other_sizes_are_refused_with_the_options_that_mend_them() -> None:
     refuse("0F0,1F0,1B0,0B0", "holds 2 chunks .*; give --interleave 2", (1, 1, 1, 1))
 
 
+def test_a_file_of_far_too_many_entries_is_refused_at_once() -> None:
+    # Two stages and two micro-batches have 2 x 2 x 3 ops at most, and 100 entries for each.
+    refuse(
+        "0F0," * 8_000_000, r"^order\.csv: holds 8,000,001 entries, of which .* 1,200 at most; check the file"
+    )
+
+
 def test_a_byte_order_mark_is_no_op() -> None:
     file = OrderFile(path="order.csv", text="\ufeff0F0,0B0\r\n")
     assert custom(1, 1, 1, 1, file).to_csv() == "0F0,0B0\n"

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import P2PMode
 from sapp_ppb.simulator import batched_makespans, simulate
 from sapp_ppb.simulator.price import price, without_recompute
 from tests.reference import cell_costs, hop_ms_after
-from tests.strategies import plans, random_plan, random_problem
+from tests.strategies import plans, plans_in_any_mode, random_plan, random_problem
 
 # Times are equal within this share.
 RELATIVE = 1e-9
@@ -94,7 +95,7 @@ def test_one_micro_batch_without_chunks_crosses_s_minus_1_edges_twice(plan, send
     )
 
 
-@given(plans())
+@given(plans() | plans_in_any_mode())
 def test_no_plan_is_faster_than_its_busiest_stage(plan):
     timeline = simulate(plan)
     assert timeline.makespan_ms >= timeline.busy_ms.max() * (1 - RELATIVE)
@@ -130,7 +131,7 @@ def test_costs_times_k_give_the_makespan_times_k(plan, k):
     assert simulate(scaled(plan, k)).makespan_ms == pytest.approx(expected, rel=RELATIVE)
 
 
-@given(plans(), st.integers(0, 2**32 - 1))
+@given(plans() | plans_in_any_mode(), st.integers(0, 2**32 - 1))
 def test_more_recompute_is_never_faster_and_never_holds_more(plan, seed):
     before, after = simulate(plan), simulate(more_recomputed(plan, Random(seed)))
     assert after.makespan_ms >= before.makespan_ms * (1 - RELATIVE)
@@ -169,7 +170,7 @@ def test_without_recompute_or_sends_their_share_of_the_bubble_is_nothing(plan):
         assert bubble.recompute == pytest.approx(0.0, abs=RELATIVE)
 
 
-@given(plans(), st.floats(0, 50), st.floats(0, 50))
+@given(plans() | plans_in_any_mode(), st.floats(0, 50), st.floats(0, 50))
 def test_slower_sends_are_never_faster(plan, send_ms, more_ms):
     before = simulate(with_p2p(plan, send_ms)).makespan_ms
     assert simulate(with_p2p(plan, send_ms + more_ms)).makespan_ms >= before
@@ -180,6 +181,26 @@ def test_a_list_of_one_send_time_is_that_send_time(plan, send_ms):
     listed = with_p2p(plan, (send_ms,) * plan.problem.stages)
     assert listed == with_p2p(plan, send_ms)
     assert simulate(listed).makespan_ms == simulate(with_p2p(plan, send_ms)).makespan_ms
+
+
+@given(plans_in_any_mode())
+def test_messages_that_are_held_back_are_never_faster(plan):
+    asynchronous = replace(plan.problem, p2p_mode=P2PMode.ASYNC)
+    at_once = simulate(Plan(problem=asynchronous, counts=plan.counts)).makespan_ms
+    assert simulate(plan).makespan_ms >= at_once * (1 - RELATIVE)
+
+
+@given(plans_in_any_mode(), st.floats(0, 1))
+def test_pairs_save_no_more_of_a_stages_work_than_their_factor_says(plan, factor):
+    if not plan.problem.order.pairs:
+        return
+    one_by_one, together = (
+        simulate(Plan(problem=replace(plan.problem, overlap_factor=a), counts=plan.counts)).busy_ms
+        for a in (0.0, factor)
+    )
+    assert np.all(together <= one_by_one * (1 + RELATIVE))
+    # A pair saves at most half of its time.
+    assert np.all(together >= one_by_one * (1 - factor / 2) * (1 - RELATIVE))
 
 
 def test_many_price_lists_at_once_take_what_each_takes_alone() -> None:

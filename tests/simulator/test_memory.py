@@ -8,9 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapp_ppb.schedules import Op, OpKind, Schedule, build_schedule, check_schedule, parse_csv
+from sapp_ppb.schedules import (
+    Op,
+    OpKind,
+    Schedule,
+    ScheduleName,
+    build_schedule,
+    check_schedule,
+    parse_csv,
+)
 from sapp_ppb.simulator.memory import live_rows
 from tests.strategies import random_schedule
+
+# All that need no more than sizes, and whose micro-batches are not cut along the sequence.
+UNCUT = [n for n in ScheduleName if n not in (ScheduleName.SEQ1F1B, ScheduleName.CUSTOM)]
 
 
 def every_row(schedule: Schedule, stage: int) -> list[tuple[int, ...]]:
@@ -33,7 +44,8 @@ def kept_rows(schedule: Schedule, stage: int) -> list[tuple[int, ...]]:
 @st.composite
 def schedules(draw):
     stages, chunks, micro_batches = draw(st.integers(1, 6)), draw(st.integers(1, 4)), draw(st.integers(1, 20))
-    name, group = random_schedule(Random(draw(st.integers(0, 999))), stages, chunks, micro_batches)
+    rng = Random(draw(st.integers(0, 999)))
+    name, group = random_schedule(rng, stages, chunks, micro_batches, UNCUT)
     return build_schedule(name, stages, chunks, micro_batches, group)
 
 
@@ -130,6 +142,12 @@ def test_memory_is_given_back_by_the_weight_gradient_and_not_by_the_input_gradie
     assert kept_rows(parse_csv("0F0,0I0,0F1,0W0,0I1,0W1"), 0) == [(2,)]
     # With W0 before F1 it is one.
     assert kept_rows(parse_csv("0F0,0I0,0W0,0F1,0I1,0W1"), 0) == [(1,)]
+
+
+def test_a_sequence_chunk_counts_as_its_share_of_a_micro_batch() -> None:
+    # 3 of 2 chunks a micro-batch: live after 0F0.0, 0F0.1 and 0F1.0.
+    order = parse_csv("0F0.0,0F0.1,0F1.0,0B0.1,0F1.1,0B0.0,0B1.1,0B1.0")
+    assert live_rows(order)[0].rows.tolist() == [[1.5]]
 
 
 @pytest.mark.parametrize("stage", range(4))

@@ -3,6 +3,7 @@
 import json
 import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,9 @@ def test_only_what_differs_from_the_defaults_is_written():
         coefficients={Recompute.FULL: 0.25, Recompute.COMM: 0.125},
     )
     (entry,) = json.loads(model_to_json(Model(name="m", layers=(body,))))["layers_description"]
+    split = replace(body, weight_grad_ms=80)
+    (given,) = json.loads(model_to_json(Model(name="m", layers=(split,))))["layers_description"]
+    assert given == entry | {"weight_grad_time": 80}
     # 1.25 * 200 is not the default 1.5 * 200; a coefficient of 0.125 is the default of COMM
     assert entry == {"name": "Dec", "type": "BODY", "time": 100, "nb_layer": 1, "recompute_time": 250}
 

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sapp_ppb.cli.summary import limit_text, title_text
 from sapp_ppb.cli.tables import rendered, terminal_columns
 from sapp_ppb.plan import Outcome
 from sapp_ppb.problem import Problem
+from sapp_ppb.report.summary import limit_text, title_text
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline

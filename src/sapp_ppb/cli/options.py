@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _THOUSANDS = re.compile(r"0\d\d")  # what 56,000 ends in, and no list of numbers
 
+AUTO = "auto"  # the schedule that is best
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL.json", help="Model file.", show_default=False)]
 PlanPath = Annotated[
     Path, typer.Argument(metavar="PLAN", help="Plan file, or manual YAML file.", show_default=False)
@@ -117,7 +118,8 @@ ScheduleOption = Annotated[
         "--schedule",
         metavar="NAME",
         help="gpipe, 1f1b, interleaved, interleaved-less-memory, looped-bfs, interleaved-zero-bubble, zbv, "
-        "dualpipev, seq1f1b, zb-auto or custom.  [default: 1f1b, with chunks interleaved]",
+        "dualpipev, seq1f1b, zb-auto or custom; auto plans them all and takes the best.  "
+        "[default: 1f1b, with chunks interleaved]",
     ),
 ]
 GroupOption = Annotated[
@@ -174,10 +176,6 @@ Gap = Annotated[
     str, typer.Option("--gap", metavar="G", help="Stop this close to the best possible: 0.01 or 1%.")
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same plan.")]
-ModelOutput = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="MODEL.json", help="Model file to write.")
-]
-ModelJson = Annotated[bool, typer.Option("--json", help="Print the model file, and nothing else, on stdout.")]
 Output = Annotated[
     str | None,
     typer.Option("--output", "-o", metavar="DIR", help="Folder to write results, pictures and traces to."),
@@ -186,6 +184,10 @@ Force = Annotated[bool, typer.Option("--force", help="Replace files that exist."
 ShowTimeline = Annotated[
     bool, typer.Option("--timeline", help="Draw in text what every stage does when, if it fits.")
 ]
+ModelOutput = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="MODEL.json", help="Model file to write.")
+]
+ModelJson = Annotated[bool, typer.Option("--json", help="Print the model file, and nothing else, on stdout.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the plan file, and nothing else, on stdout.")]
 
 
@@ -296,12 +298,14 @@ def tokens_per_micro_batch(number: int | None) -> int | None:
 
 
 def schedule_name(text: str | None) -> "ScheduleName | None":
-    """Name of a schedule; None stands for the default."""
+    """Name of a schedule; None stands for the default, and for every one of them."""
     from sapp_ppb.schedules import ScheduleName
 
-    if text is None or text in tuple(ScheduleName):
-        return None if text is None else ScheduleName(text)
-    raise InputError("--schedule", [f"{text!r} is unknown; one of {', '.join(ScheduleName)}"])
+    if text is None or text == AUTO:
+        return None
+    if text in tuple(ScheduleName):
+        return ScheduleName(text)
+    raise InputError("--schedule", [f"{text!r} is unknown; one of {', '.join(ScheduleName)}, {AUTO}"])
 
 
 def p2p_mode(text: str) -> "P2PMode":
@@ -346,6 +350,21 @@ def micro_batch_group(text: str | None) -> "MicroBatchGroup":
     raise InputError("--micro-batch-group", [f"{text!r} is neither a whole number nor {remainder_first}"])
 
 
+def refuse_with_json(json_: bool, **given: bool) -> None:
+    """
+    Refuse options that add to what is printed for people, beside ``--json``.
+
+    Raises
+    ------
+    InputError
+        Naming the first of them that was given.
+    """
+    for option in (option for option, wanted in given.items() if wanted and json_):
+        raise InputError(
+            option, ["adds to the table, and --json prints the plan file alone; give one of the two"]
+        )
+
+
 def layer_count(option: str, text: str) -> tuple[str, int | None]:
     """
     Read the name of a layer and how many there are, with a colon between them.
@@ -363,18 +382,3 @@ def layer_count(option: str, text: str) -> tuple[str, int | None]:
     if not name.strip():
         raise InputError(option, [f"{text!r} names no layer"])
     return name, int(number) if number else None
-
-
-def refuse_with_json(json_: bool, **given: bool) -> None:
-    """
-    Refuse options that add to what is printed for people, beside ``--json``.
-
-    Raises
-    ------
-    InputError
-        Naming the first of them that was given.
-    """
-    for option in (option for option, wanted in given.items() if wanted and json_):
-        raise InputError(
-            option, ["adds to the table, and --json prints the plan file alone; give one of the two"]
-        )

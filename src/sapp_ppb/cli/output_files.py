@@ -39,7 +39,19 @@ def _trace(timeline: "Timeline", path: Path, force: bool) -> None:
     write_trace(timeline, path, force)
 
 
-PLAN_FILE = "plan.json"
+def _page(
+    outcome: "Outcome", timeline: "Timeline | None", path: Path, force: bool, tokens: int | None
+) -> None:
+    from sapp_ppb.report.page import write_page
+    from sapp_ppb.writers import mindformers_lists, mindformers_text, plan_to_json
+
+    lists = {"Plan file": plan_to_json(outcome)}
+    if outcome.plan is not None:
+        lists = {"MindFormers": mindformers_text(mindformers_lists(outcome.plan))} | lists
+    write_page(outcome, timeline, path, lists=lists, tokens=tokens, force=force)
+
+
+PLAN_FILE, PAGE_FILE = "plan.json", "report.html"
 # What is made of a timeline, in this order; a line here adds a file to --output.
 _OF_A_TIMELINE: tuple[tuple[str, Writer], ...] = (
     ("timeline.png", _timeline),
@@ -77,8 +89,9 @@ def free_folder(
     if not output.strip():
         raise InputError("--output", [f"must name a folder (got {output!r}); this one is named ."])
     folder = Path(output)
-    names = names or (PLAN_FILE, *(name for name, _ in _OF_A_TIMELINE))
-    _refuse_taken([folder / name for name in names if not _is_same(folder / name, read)], force=force)
+    names = names or (PLAN_FILE, *(name for name, _ in _OF_A_TIMELINE), PAGE_FILE)
+    paths = [folder / name for name in names if not _is_same(folder / name, read)]
+    _refuse_taken("--output", paths, force=force)
     return folder
 
 
@@ -86,14 +99,14 @@ def free_file(option: str, output: str, *, force: bool) -> Path:
     """Refuse a file that exists or can not be written, before any time is spent on its content."""
     if not output.strip():
         raise InputError(option, [f"must name a file (got {output!r})"])
-    _refuse_taken([Path(output)], force=force)
+    _refuse_taken(option, [Path(output)], force=force)
     return Path(output)
 
 
-def _refuse_taken(paths: list[Path], *, force: bool) -> None:
+def _refuse_taken(option: str, paths: list[Path], *, force: bool) -> None:
     for path in paths:
         if path.is_dir():
-            raise InputError(str(path), [f"is a folder where {path.name} should be; give another --output"])
+            raise InputError(str(path), [f"is a folder where {path.name} should be; give another {option}"])
     there = [path for path in paths if path.exists()]
     if len(there) == 1 and not force:
         raise InputError(str(there[0]), ["the file exists; give --force to replace it"])
@@ -103,16 +116,22 @@ def _refuse_taken(paths: list[Path], *, force: bool) -> None:
     # Folders that are missing are made, in the nearest one that is there.
     nearest = next((folder for folder in paths[0].parents if folder.exists()), paths[0].parent)
     if not nearest.is_dir():
-        raise InputError(str(nearest), ["is no folder; give --output a folder"])
+        raise InputError(str(nearest), [f"is no folder; give another {option}"])
     if not os.access(nearest, os.W_OK | os.X_OK):
-        raise InputError(str(nearest), ["the folder may not be written to; give another --output"])
+        raise InputError(str(nearest), [f"the folder may not be written to; give another {option}"])
 
 
 def write_folder(
-    folder: Path, outcome: "Outcome", timeline: "Timeline | None", *, force: bool, read: Path | None = None
+    folder: Path,
+    outcome: "Outcome",
+    timeline: "Timeline | None",
+    *,
+    force: bool,
+    read: Path | None = None,
+    tokens: int | None = None,
 ) -> None:
     """
-    Write the plan file and, when there is a plan, all that is made of its timeline.
+    Write the plan file, when there is a plan all that is made of its timeline, and the page.
 
     Each file is whole or not there, whatever happens to the next; what was written is
     said on stderr.
@@ -128,6 +147,8 @@ def write_folder(
             if timeline is not None:
                 write(timeline, folder / name, force)
                 written.append(name)
+        _page(outcome, timeline, folder / PAGE_FILE, force, tokens)
+        written.append(PAGE_FILE)
     finally:
         if written:
             say(f"wrote {folder}: {', '.join(written)}")

@@ -1,5 +1,6 @@
 """``sapp-ppb plan``: the fastest plan within the memory limit, and how good it is."""
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,7 +30,10 @@ from sapp_ppb.cli.problem import takes_problem
 from sapp_ppb.cli.progress import ProgressLine
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sapp_ppb.plan import Outcome, Plan
+    from sapp_ppb.planner import ScheduleChoice
     from sapp_ppb.problem import Problem
     from sapp_ppb.simulator import Timeline
 
@@ -43,6 +47,7 @@ Examples:
   sapp-ppb plan llama2_70b.json -s 16 -i 2 -mb 32 -mem 56000
   sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 -t 30 -o out
   sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 --fix out/plan.json --keep split
+  sapp-ppb plan llama2_70b.json -s 8 -mb 32 -mem 60000 --schedule auto
   sapp-ppb plan demo.json -s 16 -mb 16 -mem 56000 --target mindformers --json > plan.json
 """
 
@@ -50,6 +55,7 @@ Examples:
 @takes_problem
 def plan(
     problem: "Problem",
+    candidates: "list[Problem] | None" = None,
     time_limit: TimeLimit = 10.0,
     gap: Gap = "0",
     seed: Seed = 0,
@@ -76,26 +82,28 @@ def plan(
     refuse_with_json(json_, **{"--explain": explain, "--timeline": timeline_})
     folder = None if output is None else free_folder(output, force=force)
     part = kept_part(fix, keep)
-    if fix is not None:
-        problem = _fixed(problem, fix, part)
-    known = None if warm_start is None else _plan_in(warm_start, problem)
-    outcome = planned(
-        problem,
-        time_limit_s=time_limit,
-        gap=share("--gap", gap),
-        seed=seed,
-        threads=threads,
-        warm_start=known,
-    )
+    options = {"time_limit_s": time_limit, "gap": share("--gap", gap), "seed": seed, "threads": threads}
+    choices = None
+    if candidates is not None:
+        _refuse_one_plan(warm_start, fix)
+        choices = _planned_all(candidates, **options)
+        outcome = _best(choices)
+    else:
+        if fix is not None:
+            problem = _fixed(problem, fix, part)
+        known = None if warm_start is None else _plan_in(warm_start, problem)
+        outcome = planned(problem, **options, warm_start=known)
     timeline = None if outcome.plan is None else simulate(outcome.plan)
     try:
         if folder is not None:
-            write_folder(folder, outcome, timeline, force=force)
+            write_folder(folder, outcome, timeline, force=force, tokens=tokens)
     finally:  # a full disk does not take the plan from the screen, nor a full pipe from the disk
         if json_:
             write_document(plan_to_json(outcome))
         else:
             write_result(_text(outcome, timeline, tokens, drawn=timeline_))
+            if choices is not None:
+                write_result("\n" + _schedules_text(choices))
     if explain and exit_code(outcome) == FITS:
         write_result(_explanation(outcome, time_limit))
     return exit_code(outcome)
@@ -125,10 +133,35 @@ def _fixed(problem: "Problem", path: Path, part: str) -> "Problem":
     return replace(problem, fix=plan.split if part == "split" else plan.recompute)
 
 
+def _refuse_one_plan(warm_start: Path | None, fix: Path | None) -> None:
+    from sapp_ppb.errors import InputError
+
+    for option, given in (("--warm-start", warm_start), ("--fix", fix)):
+        if given is not None:
+            raise InputError(option, ["goes with one schedule; name it instead of --schedule auto"])
+
+
 def planned(problem: "Problem", **options: Any) -> "Outcome":
     """Plan, and show the progress."""
+    from sapp_ppb.planner import plan_pipeline
+
+    with _getting_ready(problem) as line:
+        return plan_pipeline(problem, **options, watch=line)
+
+
+def _planned_all(problems: "list[Problem]", **options: Any) -> "list[ScheduleChoice]":
+    """Plan under every schedule, and show the progress."""
+    from sapp_ppb.planner import plan_schedules
+
+    with _getting_ready(problems[0]) as line:
+        return plan_schedules(problems, **options, watch=line)
+
+
+@contextmanager
+def _getting_ready(problem: "Problem") -> "Iterator[ProgressLine]":
+    """Say what takes long before it does, and what an interrupt means."""
     from sapp_ppb.errors import NoPlanFoundError
-    from sapp_ppb.planner import needs_compiling, plan_pipeline
+    from sapp_ppb.planner import needs_compiling
     from sapp_ppb.targets import may_mix_selective_and_comm
 
     may_mix_selective_and_comm(problem.target)  # refuses an unknown one before anything is compiled
@@ -136,9 +169,32 @@ def planned(problem: "Problem", **options: Any) -> "Outcome":
         say("compiling the search, about 20 s; later runs do without")
     try:
         with ProgressLine() as line:
-            return plan_pipeline(problem, **options, watch=line)
+            yield line
     except KeyboardInterrupt:
         raise NoPlanFoundError("interrupted before any plan was found") from None
+
+
+def _best(choices: "list[ScheduleChoice]") -> "Outcome":
+    """Fastest plan, or else the schedule that comes closest to having one."""
+    from sapp_ppb.errors import NoPlanFoundError
+
+    known = [choice.outcome for choice in choices if choice.outcome is not None]
+    if not known:
+        raise NoPlanFoundError("no schedule's plan was found in time; try a higher --time-limit")
+    if known[0].plan is not None:
+        return known[0]
+
+    def needed_mb(outcome: "Outcome") -> float:
+        limit = None if outcome.shortage is None else outcome.shortage.smallest_limit_mb
+        return float("inf") if limit is None else limit
+
+    return min(known, key=needed_mb)
+
+
+def _schedules_text(choices: "list[ScheduleChoice]") -> str:
+    from sapp_ppb.cli.schedules_table import schedules_text
+
+    return schedules_text(choices)
 
 
 def _explanation(outcome: "Outcome", seconds: float) -> str:

@@ -6,6 +6,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from sapp_ppb.cli.options import (
+    AUTO,
     ConstantMemory,
     FlavourOption,
     GroupOption,
@@ -35,6 +36,7 @@ from sapp_ppb.cli.options import (
     recompute_types,
     schedule_name,
 )
+from sapp_ppb.errors import InputError
 
 if TYPE_CHECKING:
     from sapp_ppb.problem import Problem
@@ -72,9 +74,11 @@ def given_problem(
     """
     from sapp_ppb.problem import Problem
     from sapp_ppb.readers import read_model
-    from sapp_ppb.schedules import usual_chunks
+    from sapp_ppb.schedules import ScheduleName, usual_chunks
 
     name = schedule_name(schedule)
+    if schedule == AUTO:  # any sizes have this order; which are possible is asked for later
+        name = ScheduleName.SEQ1F1B if sequence_chunks > 1 else ScheduleName.LOOPED_BFS
     return Problem(
         model=read_model(model),
         stages=stages,
@@ -101,21 +105,37 @@ def given_problem(
     )
 
 
+def _candidates(problem: "Problem", given: dict[str, Any]) -> "list[Problem] | None":
+    """List the problem under every schedule where that is asked for."""
+    from sapp_ppb.planner import schedule_problems
+
+    return schedule_problems(problem, given["interleave"]) if given["schedule"] == AUTO else None
+
+
 def takes_problem(verb: Callable[..., int]) -> Callable[..., int]:
     """
     Give a verb whose first parameter is a problem the options of ``given_problem`` in its place.
 
-    The command line then has one set of them for all verbs that plan.
+    The command line then has one set of them for all verbs that plan.  A verb with a second
+    parameter named ``candidates`` is given the problem under every schedule there for
+    ``--schedule auto``, and None otherwise; others refuse it.
     """
     asked = inspect.signature(given_problem).parameters
-    own = {name: each for name, each in inspect.signature(verb).parameters.items() if name != "problem"}
+    own = dict(inspect.signature(verb).parameters)
+    del own["problem"]
+    takes_several = own.pop("candidates", None) is not None
     # Parameters without a default come first, as Python asks.
     parameters = sorted([*asked.values(), *own.values()], key=lambda each: each.default is not each.empty)
 
     @wraps(verb)
     def command(**options: Any) -> int:
-        problem = given_problem(**{name: options.pop(name) for name in asked})
-        return verb(problem, **options)
+        given = {name: options.pop(name) for name in asked}
+        if given["schedule"] == AUTO and not takes_several:
+            raise InputError("--schedule", [f"{AUTO} goes with sapp-ppb plan; name one schedule here"])
+        problem = given_problem(**given)
+        if not takes_several:
+            return verb(problem, **options)
+        return verb(problem, _candidates(problem, given), **options)
 
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -106,7 +106,7 @@ def simulate(
         timeline, outcome = retime(read_plan(plan, read_model(model)), str(plan))
     try:
         if folder is not None:
-            write_folder(folder, outcome, timeline, force=force, read=plan)
+            write_folder(folder, outcome, timeline, force=force, read=plan, tokens=tokens)
         if trace is not None:
             _write_trace(timeline, trace, force=force)
     finally:  # a full disk does not take the result from the screen, nor a full pipe from the disk

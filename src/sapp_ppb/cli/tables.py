@@ -12,24 +12,24 @@ from rich.table import Table
 from rich.text import Text
 
 from sapp_ppb.cli.output import can_draw_blocks
-from sapp_ppb.cli.summary import (
+from sapp_ppb.cli.text_timeline import timeline_text
+from sapp_ppb.plan import Outcome
+from sapp_ppb.problem import Problem
+from sapp_ppb.report.summary import (
     baseline_rows,
+    cell_text,
     limit_text,
+    share_text,
     shortage_rows,
     summary_rows,
     title_text,
 )
-from sapp_ppb.cli.text_timeline import timeline_text
-from sapp_ppb.costs import Recompute
-from sapp_ppb.plan import Outcome, Plan
-from sapp_ppb.problem import Problem
 from sapp_ppb.writers import mindformers_lists, mindformers_text
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
 
 _PIPED_COLUMNS = 160  # a pipe has no width; lines shorter than that stay shorter
-_SHOWN_KINDS = 4
 _BARS = (20, 10)
 
 
@@ -130,44 +130,6 @@ def _limit_headings(problem: Problem) -> list[str]:
     return [f"of {limit_text(problem.limit_per_stage_mb[0])} MB"]
 
 
-def cell_text(plan: Plan, stage: int, chunk: int) -> str:
-    """
-    Say the layers of a cell, and how many of them are recomputed how.
-
-    With several BODY kinds, but not too many to name, each is named.
-    """
-    problem = plan.problem
-    cell = problem.order.placement.cell_of(stage, chunk, problem.stages)
-    bodies = problem.model.bodies
-    counts = plan.counts[:, :, cell]
-    if len(bodies) == 1 or len(bodies) > _SHOWN_KINDS:
-        words = [_counts_text(counts.sum(axis=0).tolist())]
-    else:
-        words = [
-            f"{layer.name} {_counts_text(row.tolist())}"
-            for layer, row in zip(bodies, counts, strict=True)
-            if row.any()
-        ] or ["0"]
-    head = ["head"] if cell == 0 and problem.model.heads else []
-    tail = ["tail"] if cell == problem.cells - 1 and problem.model.tails else []
-    return " + ".join([*head, *words, *tail])
-
-
-def _counts_text(counts: Sequence[int]) -> str:
-    """
-    Say how many layers, and how many of them are recomputed.
-
-    Examples
-    --------
-    >>> _counts_text([1, 0, 0, 0, 2])
-    '3 (2 full)'
-    """
-    recomputed = [
-        f"{counts[r]} {r.label}" for r in reversed(Recompute) if r is not Recompute.NONE and counts[r]
-    ]
-    return f"{sum(counts)} ({', '.join(recomputed)})" if recomputed else str(sum(counts))
-
-
 def _used(peak_mb: float, limit_mb: float, bar: int, *, over: bool) -> list[str | Text]:
     """Share of a limit, as a number and as a bar; one that is too long ends in an arrow."""
     used = peak_mb / limit_mb if limit_mb > 0 else math.inf if peak_mb > 0 else 0.0
@@ -175,9 +137,7 @@ def _used(peak_mb: float, limit_mb: float, bar: int, *, over: bool) -> list[str 
     length = int(min(used, 1.0) * bar)
     drawn = full * length + empty * (bar - length) + (more if over else "")
     style = "red" if over else "green" if used < 0.95 else "yellow"
-    # Rounded down, so that 100.0% means that nothing is left.
-    said = math.floor(1000 * used) / 1000 if math.isfinite(used) else used
-    share = Text(f"{said:.1%}" if math.isfinite(used) else "over", style="red" if over else "")
+    share = Text(share_text(used), style="red" if over else "")
     return [share, Text(drawn, style=style)] if bar else [share]
 
 

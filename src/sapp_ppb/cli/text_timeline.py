@@ -6,10 +6,12 @@ import numpy as np
 from rich.style import Style
 from rich.text import Text
 
+from sapp_ppb.report.blocks import Floats
 from sapp_ppb.report.colours import shade, text_colour
 from sapp_ppb.report.words import time_text
 from sapp_ppb.report.work import WORK_OF_KIND, Work
 from sapp_ppb.schedules import OpKind
+from sapp_ppb.schedules.op import WHOLE
 
 if TYPE_CHECKING:
     from sapp_ppb.report import Blocks
@@ -47,22 +49,30 @@ def _row(timeline: "Timeline", blocks: "Blocks", stage: int, width: int) -> Text
     """Draw the ops of one stage one after the other."""
     scale, chunks = width / timeline.makespan_ms, timeline.plan.problem.interleave
     ops = np.flatnonzero(blocks.stage == stage)
-    ends_ms = (blocks.start_ms, blocks.start_ms + blocks.recompute_ms, blocks.end_ms)
+    places = [np.rint(time_ms[ops] * scale).astype(int).tolist() for time_ms in _side_by_side(blocks)]
     row = Text()
-    for op, *ends in zip(
-        ops, *(np.rint(ms[ops] * scale).astype(int).tolist() for ms in ends_ms), strict=True
-    ):
-        start, again, end = ends
+    for op, start, again, end in zip(ops, *places, strict=True):
         work, chunk = WORK_OF_KIND[OpKind(blocks.kind[op])], int(blocks.chunk[op])
         row.append(_IDLE * (start - len(row)))
+        start = len(row)  # by rounding an op may start before the one before it has ended
+        again = max(again, start)
         row.append(_RECOMPUTE * (again - start), _style(Work.RECOMPUTE, chunk, chunks))
-        row.append(_op_text(blocks, op, end - again, chunks), _style(work, chunk, chunks))
+        row.append(_op_text(blocks, op, max(end - again, 0), chunks), _style(work, chunk, chunks))
     return row.append(_IDLE * (width - len(row)))
+
+
+def _side_by_side(blocks: "Blocks") -> tuple[Floats, Floats, Floats]:
+    """Start, end of recompute and end of each op; two that overlap have a half of their time each."""
+    middle_ms, forward = (blocks.start_ms + blocks.end_ms) / 2, blocks.kind == OpKind.F
+    start_ms = np.where(blocks.overlapped & ~forward, middle_ms, blocks.start_ms)
+    end_ms = np.where(blocks.overlapped & forward, middle_ms, blocks.end_ms)
+    return start_ms, np.minimum(start_ms + blocks.recompute_ms, end_ms), end_ms
 
 
 def _op_text(blocks: "Blocks", op: int, width: int, chunks: int) -> str:
     """Say an op as far as it fits."""
-    letter, micro_batch = OpKind(blocks.kind[op]).name, f"{blocks.micro_batch[op]}"
+    piece = "" if blocks.sequence_chunk[op] == WHOLE else f".{blocks.sequence_chunk[op]}"
+    letter, micro_batch = OpKind(blocks.kind[op]).name, f"{blocks.micro_batch[op]}{piece}"
     whole = f"{blocks.cell[op]}{letter}{micro_batch}" if chunks > 1 else f"{letter}{micro_batch}"
     names = (whole, f"{letter}{micro_batch}", letter, "")
     return next(name for name in names if len(name) <= width).ljust(width, letter.lower())
@@ -78,4 +88,5 @@ def _legend(blocks: "Blocks") -> str:
         f"{kind.name} {work.value}" for kind, work in WORK_OF_KIND.items() if np.any(blocks.kind == kind)
     ]
     again = [f"{_RECOMPUTE} {Work.RECOMPUTE.value}"] if np.any(blocks.recompute_ms) else []
-    return ", ".join([*there, *again, f"{_IDLE} idle"])
+    pairs = ["two that overlap side by side"] if np.any(blocks.overlapped) else []
+    return ", ".join([*there, *again, f"{_IDLE} idle", *pairs])

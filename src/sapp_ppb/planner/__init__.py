@@ -1,6 +1,7 @@
 """Which plan is best: search on the exact simulator, bounds, baselines, and why nothing fits."""
 
 from sapp_ppb.planner.baselines import Baseline, baselines
+from sapp_ppb.planner.every_schedule import ScheduleChoice, plan_schedules, schedule_problems
 from sapp_ppb.planner.explain import Explanation, Relaxed, explain
 from sapp_ppb.planner.planning import plan_pipeline
 from sapp_ppb.planner.run import Progress
@@ -11,8 +12,11 @@ __all__ = [
     "Explanation",
     "Progress",
     "Relaxed",
+    "ScheduleChoice",
     "baselines",
     "explain",
     "needs_compiling",
     "plan_pipeline",
+    "plan_schedules",
+    "schedule_problems",
 ]

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.plan import Plan
-from sapp_ppb.schedules import OpKind
+from sapp_ppb.schedules import OpKind, Schedule
 from sapp_ppb.simulator import Timeline
+from sapp_ppb.simulator.graph import inputs_of
 from sapp_ppb.simulator.price import price, without_recompute
 
 Floats = NDArray[np.float64]
@@ -22,7 +23,7 @@ class Blocks:
     Attributes
     ----------
     stage, cell, chunk, micro_batch, sequence_chunk
-        Where each op belongs; shape (ops,).
+        Where each op belongs; ``WHOLE`` where micro-batches are not cut; shape (ops,).
     kind
         What each op does, an ``OpKind``; shape (ops,).
     start_ms, end_ms
@@ -30,6 +31,8 @@ class Blocks:
     recompute_ms
         Time at the start of each op in which forwards are done again; 0 for a forward and
         wherever nothing is recomputed; shape (ops,).
+    overlapped
+        Whether each op is one of two that a stage runs at the same time; shape (ops,).
     """
 
     stage: Ints
@@ -41,6 +44,7 @@ class Blocks:
     start_ms: Floats
     end_ms: Floats
     recompute_ms: Floats
+    overlapped: NDArray[np.bool_]
 
 
 def timeline_blocks(timeline: Timeline) -> Blocks:
@@ -80,7 +84,17 @@ def timeline_blocks(timeline: Timeline) -> Blocks:
         end_ms=end_ms,
         # A model may give a recomputed layer a shorter backward, of which no part is recompute.
         recompute_ms=np.clip(_recompute_ms(timeline.plan)[kind, cell], 0.0, end_ms - start_ms),
+        overlapped=_in_pairs(problem.order, len(kind)) & (problem.overlap_factor > 0.0),
     )
+
+
+def _in_pairs(order: Schedule, ops: int) -> NDArray[np.bool_]:
+    """Whether each op is in an overlapped pair: a forward, or the backward right behind it."""
+    first = np.cumsum([0, *map(len, order.rows)])
+    forward = [first[stage] + at for stage in range(order.stages) for at in order.pairs_of(stage)]
+    pairs = np.zeros(ops, dtype=np.bool_)
+    pairs[forward] = pairs[np.array(forward, dtype=np.int64) + 1] = True
+    return pairs
 
 
 def _recompute_ms(plan: Plan) -> Floats:
@@ -99,18 +113,10 @@ def messages(timeline: Timeline) -> Ints:
     Returns
     -------
     ndarray
-        Places in ``Blocks`` of the op that sends and of the op that needs what it sends,
-        ordered by the latter; shape (messages, 2).
+        Places in ``Blocks`` of the op with whose end a result leaves and of the op that needs
+        it, ordered by the latter; shape (messages, 2).
     """
-    blocks, problem = timeline_blocks(timeline), timeline.plan.problem
-    unit = blocks.micro_batch * problem.sequence_chunks + blocks.sequence_chunk
-    # Places of the ops that give each op its input: the cell before it, or behind it on the way back.
-    forward = np.full((problem.cells + 2, problem.order.units), -1)
-    gradient = np.full_like(forward, -1)
-    for place, kinds in ((forward, (OpKind.F,)), (gradient, (OpKind.B, OpKind.I))):
-        of_kind = np.flatnonzero(np.isin(blocks.kind, kinds))
-        place[blocks.cell[of_kind] + 1, unit[of_kind]] = of_kind
-    giver = np.where(blocks.kind == OpKind.F, forward[blocks.cell, unit], gradient[blocks.cell + 2, unit])
-    giver[blocks.kind == OpKind.W] = -1
-    receiver = np.flatnonzero((giver >= 0) & (blocks.stage[giver] != blocks.stage))
-    return np.stack([giver[receiver], receiver], axis=1)
+    problem = timeline.plan.problem
+    ops = inputs_of(problem.order, problem.p2p_mode)
+    receiver = np.flatnonzero(ops.edge >= 0)
+    return np.stack([ops.giver[receiver], receiver], axis=1).astype(np.int64)

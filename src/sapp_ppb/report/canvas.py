@@ -40,7 +40,7 @@ ROW = 0.86  # share of a stage's height that is drawn on
 _LEVELS = 48  # dots of a strip's height
 _MOST_TALL_IN = 60.0  # beyond, a renderer gives up
 _LONGEST = 120  # characters of a line that fit
-_MOST_EMPTY, _LEAST_MB = 5, 1e-9
+_MOST_EMPTY, _LEAST_MB = 5, 1e-9  # times the highest peak that a limit may be above; never a scale of 0
 _MOST_LABELS = 128  # stages that are all numbered
 
 _FONT = "DejaVu Sans"  # comes with matplotlib
@@ -88,12 +88,12 @@ def save_picture(draw: Callable[[], Figure], path: str | PathLike[str], force: b
     form = Path(path).suffix.lower().removeprefix(".")
     if form not in _METADATA:
         raise InputError(str(path), ["a picture's name must end in .png or .svg"])
+    picture = BytesIO()
+    with matplotlib.style.context(["default", _LOOK]):
+        figure = draw()
+        FigureCanvasAgg(figure)
+        figure.savefig(picture, format=form, metadata=_METADATA[form])
     with whole_file(path, force) as file:
-        picture = BytesIO()
-        with matplotlib.style.context(["default", _LOOK]):
-            figure = draw()
-            FigureCanvasAgg(figure)
-            figure.savefig(picture, format=form, metadata=_METADATA[form])
         file.write(picture.getbuffer())
 
 

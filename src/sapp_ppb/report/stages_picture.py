@@ -62,7 +62,7 @@ def _draw_time(axes: Axes, timeline: Timeline) -> None:
     canvas.label_across(axes, timeline.makespan_ms, "ms of a step")
     done_ms, entries = np.zeros(stages), list[canvas.Entry]()
     for work, spans in work_spans(blocks).items():
-        lasts_ms = np.bincount(blocks.stage[spans.op], spans.end_ms - spans.start_ms, stages).astype(float)
+        lasts_ms = np.bincount(blocks.stage[spans.op], spans.busy_ms, stages).astype(float)
         done_ms = _stack(axes, done_ms, lasts_ms, shade(work))
         entries.append(([shade(work)], work.value))
     axes.axvline(timeline.makespan_ms, color="#000000", linewidth=0.8)

@@ -12,18 +12,20 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D, IdentityTransform
 from numpy.typing import ArrayLike
 
+from sapp_ppb.errors import InputError
 from sapp_ppb.report import canvas
 from sapp_ppb.report.blocks import Blocks, Floats, timeline_blocks
 from sapp_ppb.report.colours import IDLE, PAPER, shade, text_colour
 from sapp_ppb.report.words import over_text, problem_text, step_text, time_text
-from sapp_ppb.report.work import Work, work_shares, work_spans
+from sapp_ppb.report.work import Spans, Work, work_shares, work_spans
+from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator import Timeline
 
 _LEAST_DOTS = 4.0  # an average op that is narrower is not drawn apart
 _COLUMN_DOTS, _FEWEST_COLUMNS, _OPS_A_COLUMN = 2, 100, 10  # fewer ops a column show as noise
-_MOMENT = 1e-9
+_MOMENT = 1e-9  # of a step
 _BETWEEN_IN = 0.75
-_WIDE = (0.1, 0.5)
+_TOO_NARROW = (0.1, 0.5, 0.8)  # share of the ops of a kind that may have no number
 _LARGEST_TEXT, _SMALLEST_TEXT, _DIGIT = 7.0, 4.5, 0.66  # points, and a digit's width as a share
 
 
@@ -68,8 +70,10 @@ def draw_comparison(
     Raises
     ------
     InputError
-        As of ``draw_timeline``.
+        As of ``draw_timeline``, and if there is no timeline.
     """
+    if not timelines:
+        raise InputError("comparison", ["needs at least one timeline (got none)"])
     canvas.save_picture(lambda: _several(timelines), path, force)
 
 
@@ -110,7 +114,7 @@ def _draw_rows(axes: Axes, timeline: Timeline, until_ms: float) -> str:
     canvas.label_stages(axes, stages)
     canvas.label_across(axes, until_ms, "ms")
     dots_per_ms = axes.get_window_extent().width / until_ms
-    busy_ms = float(timeline.busy_ms.sum())
+    busy_ms = float((blocks.end_ms - blocks.start_ms).sum())
     if busy_ms / len(blocks.stage) * dots_per_ms >= _LEAST_DOTS:
         _draw_ops(axes, blocks, timeline.plan.problem.interleave, dots_per_ms)
         return ""
@@ -129,9 +133,8 @@ def _draw_ops(axes: Axes, blocks: Blocks, chunks: int, dots_per_ms: float) -> No
     for work, spans in work_spans(blocks).items():
         for chunk in range(chunks):
             here = blocks.chunk[spans.op] == chunk
-            row = blocks.stage[spans.op[here]]
-            low, high = row - canvas.ROW / 2, row + canvas.ROW / 2
-            outline = canvas.boxes(spans.start_ms[here], spans.end_ms[here], low, high)
+            middle, half = _middle(blocks, spans)[here], canvas.ROW / 2 * spans.share[here]
+            outline = canvas.boxes(spans.start_ms[here], spans.end_ms[here], middle - half, middle + half)
             axes.add_patch(
                 PathPatch(outline, facecolor=shade(work, chunk, chunks), edgecolor=PAPER, linewidth=line)
             )
@@ -145,16 +148,23 @@ def _write_numbers(axes: Axes, blocks: Blocks, dots_per_ms: float) -> None:
     digits = len(str(int(blocks.micro_batch.max())))
     for work, spans in work_spans(blocks).items():
         width = (spans.end_ms - spans.start_ms) * points_per_ms - 1
-        # As large as nearly all ops have room for, or half of them at least.
-        sizes = [min(_LARGEST_TEXT, 0.6 * row_points, w / digits / _DIGIT) for w in np.quantile(width, _WIDE)]
+        narrow = np.quantile(width, _TOO_NARROW).tolist()
+        tall = 0.6 * row_points * float(spans.share.min())
+        sizes = [min(_LARGEST_TEXT, tall, w / digits / _DIGIT) for w in narrow]
         size = next((size for size in sizes if size >= _SMALLEST_TEXT), 0.0)
         if work is Work.RECOMPUTE or not size:
             continue
         fits = width >= _DIGIT * size * digits
-        middle = np.stack([(spans.start_ms + spans.end_ms) / 2, blocks.stage[spans.op]], axis=1)
+        middle = np.stack([(spans.start_ms + spans.end_ms) / 2, _middle(blocks, spans)], axis=1)
         numbers = blocks.micro_batch[spans.op]
         for number in np.unique(numbers[fits]).tolist():
             _write(axes, str(number), size, middle[fits & (numbers == number)], text_colour(work))
+
+
+def _middle(blocks: Blocks, spans: Spans) -> Floats:
+    """Find the height at which each span is drawn: of two that overlap, the forward is above."""
+    aside = np.where(blocks.kind[spans.op] == OpKind.F, -0.25, 0.25) * canvas.ROW
+    return np.asarray(blocks.stage[spans.op] + np.where(spans.share < 1.0, aside, 0.0))
 
 
 def _write(axes: Axes, text: str, size: float, places: Floats, colour: str) -> None:

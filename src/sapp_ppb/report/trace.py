@@ -16,10 +16,11 @@ from sapp_ppb.files import whole_file
 from sapp_ppb.report.blocks import Blocks, Floats, Ints, messages, timeline_blocks
 from sapp_ppb.report.memory_curve import memory_curve
 from sapp_ppb.schedules import OpKind
+from sapp_ppb.schedules.op import WHOLE
 from sapp_ppb.simulator import Timeline
 
 _NS_PER_MS = 1_000_000
-_THREAD = 1
+_COMPUTE, _OVERLAPPED = 1, 2  # threads: what overlaps would else stand on one of them at once
 
 
 def write_trace(timeline: Timeline, path: str | PathLike[str], force: bool = False) -> None:
@@ -28,7 +29,8 @@ def write_trace(timeline: Timeline, path: str | PathLike[str], force: bool = Fal
 
     ``ts`` and ``dur`` are microseconds, rounded to nanoseconds, which is what viewers
     count in; ``args`` of an op hold its times in milliseconds as the simulator has
-    them, its stage, cell, chunk and micro-batch, and how much of it is recompute.
+    them, its stage, cell, chunk and micro-batch, and how much of it is recompute.  Of a
+    pair of ops that overlap, the backward is on a thread of its own.
 
     Parameters
     ----------
@@ -93,8 +95,8 @@ def trace_events(timeline: Timeline) -> Iterator[str]:
     """
     ops, end = _Ops(timeline_blocks(timeline), messages(timeline)), 0
     for stage, curve in enumerate(memory_curve(timeline)):
-        yield from _names(stage)
         first, end = end, end + len(timeline.start_ms[stage])
+        yield from _names(stage, beside=ops.overlap(first, end))
         for index in range(first, end):
             yield from ops.events(index)
         times_us = _microseconds(_nanoseconds(curve.time_ms)).tolist()
@@ -105,12 +107,14 @@ def trace_events(timeline: Timeline) -> Iterator[str]:
             )
 
 
-def _names(stage: int) -> Iterator[str]:
-    """Name a process and its thread, and keep the stages in their order."""
-    where = f'{{"ph": "M", "pid": {stage}, "tid": {_THREAD}, "name": '
-    yield f'{where}"process_name", "args": {{"name": "stage {stage}"}}}}'
-    yield f'{where}"process_sort_index", "args": {{"sort_index": {stage}}}}}'
-    yield f'{where}"thread_name", "args": {{"name": "compute"}}}}'
+def _names(stage: int, *, beside: bool) -> Iterator[str]:
+    """Name a process and its threads, and keep the stages in their order."""
+    where = f'{{"ph": "M", "pid": {stage}, "tid": '
+    yield f'{where}{_COMPUTE}, "name": "process_name", "args": {{"name": "stage {stage}"}}}}'
+    yield f'{where}{_COMPUTE}, "name": "process_sort_index", "args": {{"sort_index": {stage}}}}}'
+    yield f'{where}{_COMPUTE}, "name": "thread_name", "args": {{"name": "compute"}}}}'
+    if beside:
+        yield f'{where}{_OVERLAPPED}, "name": "thread_name", "args": {{"name": "overlapped backward"}}}}'
 
 
 class _Ops:
@@ -129,21 +133,30 @@ class _Ops:
         self._kind = [OpKind(kind).name for kind in blocks.kind.tolist()]
         self._stage, self._cell = blocks.stage.tolist(), blocks.cell.tolist()
         self._chunk, self._micro_batch = blocks.chunk.tolist(), blocks.micro_batch.tolist()
+        pieces = blocks.sequence_chunk.tolist()
+        self._piece = ["" if piece == WHOLE else f".{piece}" for piece in pieces]
+        self._cut = ["" if piece == WHOLE else f', "sequence_chunk": {piece}' for piece in pieces]
+        self._beside = blocks.overlapped & (blocks.kind != OpKind.F)
+        self._thread = np.where(self._beside, _OVERLAPPED, _COMPUTE).tolist()
         self._sends: dict[int, list[int]] = {}
         for sender, receiver in sent.tolist():
             self._sends.setdefault(sender, []).append(receiver)
         self._receives = set(sent[:, 1].tolist())
 
+    def overlap(self, first: int, end: int) -> bool:
+        """Whether any of some ops runs beside another."""
+        return bool(self._beside[first:end].any())
+
     def events(self, index: int) -> Iterator[str]:
         """Give the slice of an op, what arrives at it, its recompute part, and what it sends."""
         kind, cell, micro_batch = self._kind[index], self._cell[index], self._micro_batch[index]
-        where = f'"pid": {self._stage[index]}, "tid": {_THREAD}'
+        where = f'"pid": {self._stage[index]}, "tid": {self._thread[index]}'
         start_us, again_ms = self._start_us[index], self._again_ms[index]
         yield (
             f'{{"ph": "X", {where}, "ts": {start_us}, "dur": {self._lasts_us[index]}, '
-            f'"name": "{cell}{kind}{micro_batch}", "cat": "{kind}", "args": {{'
+            f'"name": "{cell}{kind}{micro_batch}{self._piece[index]}", "cat": "{kind}", "args": {{'
             f'"stage": {self._stage[index]}, "cell": {cell}, "chunk": {self._chunk[index]}, '
-            f'"micro_batch": {micro_batch}, "start_ms": {self._start_ms[index]}, '
+            f'"micro_batch": {micro_batch}{self._cut[index]}, "start_ms": {self._start_ms[index]}, '
             f'"end_ms": {self._end_ms[index]}, "recompute_ms": {again_ms}}}}}'
         )
         if index in self._receives:

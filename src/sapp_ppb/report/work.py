@@ -38,11 +38,20 @@ class Spans:
         Place in ``Blocks`` of the op that each span is a part of; shape (spans,).
     start_ms, end_ms
         When it is done; shape (spans,).
+    share
+        How much of the stage it has: a half of it in a pair of ops that overlap, else
+        all; shape (spans,).
     """
 
     op: Ints
     start_ms: Floats
     end_ms: Floats
+    share: Floats
+
+    @property
+    def busy_ms(self) -> Floats:
+        """Time of the stage that each span takes; shape (spans,)."""
+        return np.asarray((self.end_ms - self.start_ms) * self.share)
 
 
 def work_spans(blocks: Blocks) -> dict[Work, Spans]:
@@ -61,7 +70,9 @@ def work_spans(blocks: Blocks) -> dict[Work, Spans]:
     }
     parts[Work.RECOMPUTE] = (np.flatnonzero(blocks.recompute_ms > 0), blocks.start_ms, starts)
     return {
-        work: Spans(op=op, start_ms=start_ms[op], end_ms=end_ms[op])
+        work: Spans(
+            op=op, start_ms=start_ms[op], end_ms=end_ms[op], share=np.where(blocks.overlapped[op], 0.5, 1.0)
+        )
         for work, (op, start_ms, end_ms) in parts.items()
         if len(op)
     }
@@ -105,14 +116,14 @@ def work_shares(blocks: Blocks, columns: int, until_ms: float) -> dict[Work, Flo
         stage = blocks.stage[spans.op]
         for row in range(stages):
             here = stage == row
-            done_ms = _done(spans.start_ms[here], spans.end_ms[here], edges_ms)
+            done_ms = _done(spans.start_ms[here], spans.end_ms[here], spans.busy_ms[here], edges_ms)
             rows[row] = np.diff(done_ms) * columns / until_ms
         shares[work] = rows
     return shares
 
 
-def _done(start_ms: Floats, end_ms: Floats, at_ms: Floats) -> Floats:
+def _done(start_ms: Floats, end_ms: Floats, busy_ms: Floats, at_ms: Floats) -> Floats:
     """Work done until some times, by spans that follow one another."""
     times = np.maximum.accumulate(np.stack([start_ms, end_ms], axis=1).ravel())
-    done = np.cumsum(np.stack([np.zeros(len(start_ms)), end_ms - start_ms], axis=1).ravel())
+    done = np.cumsum(np.stack([np.zeros(len(busy_ms)), busy_ms], axis=1).ravel())
     return np.interp(at_ms, times, done, left=0.0) if len(times) else np.zeros_like(at_ms)

@@ -86,6 +86,7 @@ def custom(
     """
     if order is None:
         raise ScheduleError("custom: needs an order; give --order FILE.csv")
+    _check_length(order, stages * chunks * micro_batches * sequence_chunks)
     schedule = parse_csv(order.text, name=order.path)
     wanted = {
         "stages": stages,
@@ -108,6 +109,19 @@ def custom(
     return replace(schedule, name="custom")
 
 
+def _check_length(order: OrderFile, pieces: int) -> None:
+    """Refuse a file of far more entries than ops, before there is an op for each."""
+    entries = order.text.count(",") + order.text.count("\n") + 1
+    most = _MOST_IDLE * 3 * pieces
+    if entries > most:
+        raise ScheduleError(
+            f"{order.path}: holds {entries:,} entries, of which these sizes can have {most:,} at most; "
+            "check the file, --stages, --interleave and --micro-batches"
+        )
+
+
+# Entries for each op, of which all but one are idle.
+_MOST_IDLE = 100
 _OPTIONS = {
     "stages": "stages",
     "chunks": "interleave",

@@ -68,6 +68,54 @@ def graph_of(problem: Problem) -> Graph:
     return build_graph(problem.order, problem.p2p_mode, overlapping=overlapping)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inputs:
+    """
+    Where each op's input comes from; ops stage by stage in the order of the rows.
+
+    Attributes
+    ----------
+    kind, cell, stage
+        What and where each op is; shape (ops,).
+    giver
+        Op with whose end its input leaves, -1 for none; shape (ops,).
+    edge
+        Edge that the input crosses, -1 when it stays on its stage; shape (ops,).
+    row_start
+        Where each stage's ops begin; shape (S + 1,).
+    """
+
+    kind: Ints
+    cell: Ints
+    stage: Ints
+    giver: Ints
+    edge: Ints
+    row_start: Ints
+
+
+def inputs_of(schedule: Schedule, p2p_mode: P2PMode = P2PMode.ASYNC) -> Inputs:
+    """Look up what each op of a complete order waits for; linear in ops."""
+    columns = np.array([op for row in schedule.rows for op in row], dtype=np.int32).T
+    kind, cell = columns[:2]
+    row_start = np.cumsum([0, *map(len, schedule.rows)], dtype=np.int32)
+    stage = np.repeat(np.arange(schedule.stages, dtype=np.int32), np.diff(row_start))
+    giver = _givers(schedule, kind, cell, _units(schedule, columns))
+    edge = _edges(np.where(giver >= 0, stage[giver], stage), stage, kind, schedule)
+    # With one chunk a stage, Megatron sends between a forward and the backward behind it.
+    if p2p_mode is P2PMode.BLOCKING and schedule.chunks > 1:
+        giver = _held_back(giver, edge, kind, stage)
+    return Inputs(kind=kind, cell=cell, stage=stage, giver=giver, edge=edge, row_start=row_start)
+
+
+def op_graph(problem: Problem) -> Graph:
+    """
+    Graph of a problem's order in which every op is one node, pairs that overlap too.
+
+    It says what waits for what, and not when: ``first`` and ``last`` are the same.
+    """
+    return build_graph(problem.order, problem.p2p_mode)
+
+
 @lru_cache(maxsize=8)
 def build_graph(schedule: Schedule, p2p_mode: P2PMode = P2PMode.ASYNC, *, overlapping: bool = False) -> Graph:
     """
@@ -86,34 +134,27 @@ def build_graph(schedule: Schedule, p2p_mode: P2PMode = P2PMode.ASYNC, *, overla
         When the order is incomplete or waits for itself.
     """
     check_schedule(schedule, overlapping=overlapping)
-    columns = np.array([op for row in schedule.rows for op in row], dtype=np.int32).T
-    kind, cell = columns[:2]
-    row_start = np.cumsum([0, *map(len, schedule.rows)], dtype=np.int32)
-    stage = np.repeat(np.arange(schedule.stages, dtype=np.int32), np.diff(row_start))
-    before = np.arange(-1, len(kind) - 1, dtype=np.int32)
-    before[row_start[:-1]] = -1
-    source = _givers(schedule, kind, cell, _units(schedule, columns))
-    source_stage = np.where(source >= 0, stage[source], stage)
-    edge = _edges(source_stage, stage, kind, schedule)
-    # With one chunk a stage, Megatron sends between a forward and the backward behind it.
-    held = p2p_mode is P2PMode.BLOCKING and schedule.chunks > 1
-    giver = _held_back(source, edge, kind, stage) if held else source
-    together = _together(schedule, row_start) if overlapping else np.zeros(len(kind), dtype=np.bool_)
-    order = _topological(schedule, row_start, giver, together)
+    ops = inputs_of(schedule, p2p_mode)
+    before = np.arange(-1, len(ops.kind) - 1, dtype=np.int32)
+    before[ops.row_start[:-1]] = -1
+    together = np.zeros(len(ops.kind), dtype=np.bool_)
+    if overlapping:
+        together = _together(schedule, ops.row_start)
+    order = _topological(schedule, ops.row_start, ops.giver, together)
     position = np.empty_like(order)
     position[order] = np.arange(len(order), dtype=np.int32)
     nodes = PairNodes(
-        stage=stage[order],
-        price=(kind * schedule.cells + cell)[order].astype(np.int32),
+        stage=ops.stage[order],
+        price=(ops.kind * schedule.cells + ops.cell)[order].astype(np.int32),
         before=_moved(before, order, position),
-        giver=_moved(giver, order, position),
-        edge=edge[order],
+        giver=_moved(ops.giver, order, position),
+        edge=ops.edge[order],
         first=position,
         last=position,
     )
     if overlapping:
         nodes = pair_nodes(nodes, together[order], schedule.cells)
-    return Graph(schedule=schedule, row_start=row_start, **vars(nodes))
+    return Graph(schedule=schedule, row_start=ops.row_start, **vars(nodes))
 
 
 def _units(schedule: Schedule, columns: Ints) -> Ints:

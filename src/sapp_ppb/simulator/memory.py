@@ -7,7 +7,6 @@ times activations, and a row that another row, or a mix of two, dominates can
 never be the maximum alone.  Where the working set of recomputation counts, a
 backward's rows come on top: a layer that is recomputed holds again, while its
 chunk's backward runs, what it had let go.
-never be the maximum alone.
 
 A sequence chunk holds 1/k of its micro-batch's activations, its keys and values
 among them.  Chunks go forward 0 to k-1 and backward k-1 to 0, so those of all

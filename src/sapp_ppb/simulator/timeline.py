@@ -10,7 +10,7 @@ from sapp_ppb.plan import Bubble, Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import Op
 from sapp_ppb.simulator.graph import Graph, graph_of
-from sapp_ppb.simulator.memory import live_rows
+from sapp_ppb.simulator.memory import LiveRows, live_rows
 from sapp_ppb.simulator.path_kernel import longest_path, longest_paths
 from sapp_ppb.simulator.price import CellCosts, price, without_recompute
 
@@ -179,19 +179,21 @@ def stage_peaks(problem: Problem, costs: CellCosts) -> tuple[Peak, ...]:
     tuple
         One peak a stage; shape (S,).
     """
-    peaks = []
-    for stage, live in enumerate(live_rows(problem.order, problem.recompute_working_set)):
-        cells = [
-            problem.order.placement.cell_of(stage, chunk, problem.stages)
-            for chunk in range(problem.interleave)
-        ]
-        held = problem.constant_per_stage_mb[stage] + costs.parameter_mb[cells].sum()
-        totals = held + live.totals(costs.activation_mb[cells], costs.again_mb[cells])
-        highest = float(totals.max())
-        # Of rows that tie, the one that the stage reaches first.
-        op = min(int(at) for at, total in zip(live.ops, totals, strict=True) if total == highest)
-        peaks.append(Peak(memory_mb=highest, op=problem.order.rows[stage][op]))
-    return tuple(peaks)
+    rows = live_rows(problem.order, problem.recompute_working_set)
+    return tuple(stage_peak(problem, costs, stage, live) for stage, live in enumerate(rows))
+
+
+def stage_peak(problem: Problem, costs: CellCosts, stage: int, live: LiveRows) -> Peak:
+    """Find the most that one stage, whose live rows are given, holds, and the op at which it first does."""
+    cells = [
+        problem.order.placement.cell_of(stage, chunk, problem.stages) for chunk in range(problem.interleave)
+    ]
+    held = problem.constant_per_stage_mb[stage] + costs.parameter_mb[cells].sum()
+    totals = held + live.totals(costs.activation_mb[cells], costs.again_mb[cells])
+    highest = float(totals.max())
+    # Of rows that tie, the one that the stage reaches first.
+    op = min(int(at) for at, total in zip(live.ops, totals, strict=True) if total == highest)
+    return Peak(memory_mb=highest, op=problem.order.rows[stage][op])
 
 
 def hop_times(problem: Problem, graph: Graph) -> Floats:

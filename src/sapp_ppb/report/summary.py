@@ -1,16 +1,18 @@
-"""What is known of an answer, in words: the lines below the table of stages."""
+"""What is known of an answer, in words: the same on the terminal and on the page."""
 
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy
+from sapp_ppb.costs import Recompute
+from sapp_ppb.plan import Bubble, Outcome, Plan, Shortage, Status, StoppedBy
 from sapp_ppb.problem import Problem
 from sapp_ppb.report.words import problem_text
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
 
+_SHOWN_KINDS = 4
 _STOPPED = {
     StoppedBy.PROOF: "nothing is left to find",
     StoppedBy.GAP: "the gap that was asked for is reached",
@@ -78,8 +80,44 @@ def _limit_rows(problem: Problem) -> list[tuple[str, str]]:
     return [("memory limit", f"{given} MB, of which a margin of {free} is kept free")]
 
 
+def gap_words(outcome: Outcome) -> str:
+    """
+    Say how far the plan can be from the best one; rounded up, so that it is never more.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=3, forward_ms=1)
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=3, micro_batches=4)
+    >>> gap_words(Outcome(problem=problem, plan=None, status=Status.FEASIBLE, stopped_by=StoppedBy.BUDGET,
+    ...                   makespan_ms=18.0, lower_bound_ms=17.9))  # 0.1 of 18 is 0.5556%
+    'at most 0.56% from optimal'
+    """
+    if outcome.status is Status.OPTIMAL:
+        return "proven optimal"
+    if outcome.gap is None:
+        return "nothing is proven of faster plans"
+    return f"at most {_gap_text(outcome)} from optimal"
+
+
 def _gap_text(outcome: Outcome) -> str:
-    return f"{outcome.gap:.2%}" if outcome.gap is not None else ""
+    """Say the gap, rounded up; one within which a plan counts as optimal is none."""
+    if outcome.gap is None:
+        return ""
+    share = 0.0 if outcome.status is Status.OPTIMAL else math.ceil(round(outcome.gap * 1e4, 6)) / 1e4
+    return f"{share:.2%}"
+
+
+def share_text(used: float) -> str:
+    """
+    Say a share of a limit, rounded down, so that 100.0% means that nothing is left.
+
+    Examples
+    --------
+    >>> share_text(0.9999), share_text(1.0)
+    ('99.9%', '100.0%')
+    """
+    return f"{math.floor(1000 * used) / 1000:.1%}" if math.isfinite(used) else "over"
 
 
 def _status_text(outcome: Outcome) -> str:
@@ -147,6 +185,44 @@ def limit_text(limit_mb: float) -> str:
     ('56,000', '0.5')
     """
     return f"{limit_mb:,.10g}"
+
+
+def cell_text(plan: Plan, stage: int, chunk: int) -> str:
+    """
+    Say the layers of a cell, and how many of them are recomputed how.
+
+    With several BODY kinds, but not too many to name, each is named.
+    """
+    problem = plan.problem
+    cell = problem.order.placement.cell_of(stage, chunk, problem.stages)
+    bodies = problem.model.bodies
+    counts = plan.counts[:, :, cell]
+    if len(bodies) == 1 or len(bodies) > _SHOWN_KINDS:
+        words = [_counts_text(counts.sum(axis=0).tolist())]
+    else:
+        words = [
+            f"{layer.name} {_counts_text(row.tolist())}"
+            for layer, row in zip(bodies, counts, strict=True)
+            if row.any()
+        ] or ["0"]
+    head = ["head"] if cell == 0 and problem.model.heads else []
+    tail = ["tail"] if cell == problem.cells - 1 and problem.model.tails else []
+    return " + ".join([*head, *words, *tail])
+
+
+def _counts_text(counts: Sequence[int]) -> str:
+    """
+    Say how many layers, and how many of them are recomputed.
+
+    Examples
+    --------
+    >>> _counts_text([1, 0, 0, 0, 2])
+    '3 (2 full)'
+    """
+    recomputed = [
+        f"{counts[r]} {r.label}" for r in reversed(Recompute) if r is not Recompute.NONE and counts[r]
+    ]
+    return f"{sum(counts)} ({', '.join(recomputed)})" if recomputed else str(sum(counts))
 
 
 def baseline_rows(
