@@ -12,6 +12,7 @@ import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,11 @@ _MOST_NAMES = 5_000
 Ints = NDArray[np.int64]
 
 
+def _is_number(value: object) -> TypeGuard[int]:
+    """Whether a value can be a correlation or sequence number."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+
+
 class _Pairs:
     """A number and when it was seen, many times."""
 
@@ -39,7 +45,7 @@ class _Pairs:
 
     def add(self, at: float, number: object) -> None:
         """Keep one more; what is no number is none."""
-        if isinstance(number, int) and not isinstance(number, bool) and abs(number) < 2**63:
+        if _is_number(number):
             self.at.append(at)
             self.number.append(number)
 
@@ -81,7 +87,7 @@ class KernelCollector:
 
     def _see_kernel(self, name: str, number: object, start: float, end: float) -> None:
         # A kernel that talks to the neighbouring stage waits for it; that is no cost of a layer.
-        if isinstance(number, int) and "SendRecv" not in name and "send_recv" not in name:
+        if _is_number(number) and "SendRecv" not in name and "send_recv" not in name:
             self._kernel_number.append(number)
             self._kernel_start.append(start)
             self._kernel_end.append(end)

@@ -10,7 +10,7 @@ device bear the whole path as their name.
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -185,21 +185,3 @@ class ScopeCollector:
         steps = times.most_common(1)[0][0]
         first = min((starts for starts in self._repeated.values() if len(starts) == steps), key=min)
         return (*sorted(first), self._last) if steps > 1 else ()
-
-
-def layer_index(name: str) -> int | None:
-    """
-    Index that stands before a layer's name.
-
-    Examples
-    --------
-    >>> layer_index("42-DecodeLayer"), layer_index("lm_head-Linear")
-    (42, None)
-    """
-    number = name.split("-", 1)[0]
-    return int(number) if number.isdecimal() and len(number) < 10 else None
-
-
-def by_index(layers: Mapping[str, Spans]) -> list[str]:
-    """Names by their index, those without one last."""
-    return sorted(layers, key=lambda name: (layer_index(name) is None, layer_index(name) or 0, name))
