@@ -15,25 +15,12 @@ ODD = st.sampled_from(
 )
 NAMES = st.sampled_from(
     [
-        "0-Dec",
-        "1-Dec",
-        "Dec_1",
-        "nn.Module: Dec_2",
-        "Gradients",
-        "recompute_Default",
-        "net/0-Dec/Mul-op1",
-        "net/Gradients/1-Dec/Mul-op2",
-        "PP:0F0",
-        "PP:1B0",
-        "0F1",
-        "ProfilerStep#1",
-        "process_name",
-        "Mul-op3",
-        "Receive-op4",
-        "autograd::engine::evaluate_function: X",
-        "\x1b[2J-Dec",
+        *("0-Dec", "1-Dec", "Dec_1", "nn.Module: Dec_2", "\x1b[2J-Dec", "Gradients", "recompute_Default"),
+        *("net/0-Dec/Mul-op1", "net/Gradients/1-Dec/Mul-op2", "Mul-op3", "Receive-op4", "process_name"),
+        *("PP:0F0", "PP:1B0", "0F1", "ProfilerStep#1", "autograd::engine::evaluate_function: X"),
     ]
 )
+CATEGORIES = st.sampled_from(["kernel", "cuda_runtime", "user_annotation", "cpu_op", "python_function", "F"])
 ARGUMENTS = st.fixed_dictionaries(
     {},
     optional={
@@ -54,10 +41,7 @@ EVENTS = st.fixed_dictionaries(
         "dur": st.integers(0, 500) | ODD,
         "pid": st.integers(1, 3) | ODD,
         "tid": st.integers(0, 1) | ODD,
-        "cat": st.sampled_from(
-            ["kernel", "cuda_runtime", "user_annotation", "cpu_op", "python_function", "F"]
-        )
-        | ODD,
+        "cat": CATEGORIES | ODD,
         "args": ARGUMENTS | ODD,
     },
 )

@@ -118,6 +118,8 @@ def model_from_scopes(
     -----
     A layer's time is the median over steps, a kind's the mean over its layers.
     """
+    if micro_batches < 1:
+        raise InputError("micro-batches", [f"must be a whole number of at least 1 (got {micro_batches})"])
     times = [layer_times(trace, micro_batches) for trace in traces]
     bodies = [want.name for want in wanted if want.kind is LayerKind.BODY]
     groups = _stages(traces, times, bodies)
