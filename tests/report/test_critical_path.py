@@ -7,6 +7,7 @@ from hypothesis import given
 from sapp_ppb.costs import LayerKind, Model, layer_from_times
 from sapp_ppb.plan import plan_from_matrices
 from sapp_ppb.problem import Problem
+from sapp_ppb.report.blocks import timeline_blocks
 from sapp_ppb.report.critical_path import find_waits, overlapped_forwards
 from sapp_ppb.schedules import OpKind, ScheduleName
 from sapp_ppb.simulator import simulate
@@ -61,7 +62,8 @@ def test_both_ops_of_a_pair_wait_for_what_either_needs():
         p2p_ms=0.25,
     )
     plan = plan_from_matrices(problem, {"Dec": {"none": [[2, 2], [2, 2]]}})
-    waits, pairs = find_waits(simulate(plan)), overlapped_forwards(problem)
+    timeline = simulate(plan)
+    waits, pairs = find_waits(timeline), overlapped_forwards(timeline_blocks(timeline))
     assert len(pairs) == sum(map(len, problem.order.pairs)) > 0
     assert waits.waited_for[pairs].tolist() == waits.waited_for[pairs + 1].tolist()
     assert not any(at in (pair, pair + 1) for pair, at in zip(pairs, waits.waited_for[pairs], strict=True))

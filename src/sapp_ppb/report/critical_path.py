@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.problem import Problem
+from sapp_ppb.report.blocks import Blocks, timeline_blocks
+from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator import Timeline
 from sapp_ppb.simulator.graph import op_graph
 from sapp_ppb.simulator.timeline import hop_times
@@ -70,7 +71,7 @@ def find_waits(timeline: Timeline) -> Waits:
     end_ms = np.concatenate(timeline.end_ms)
     giver = _numbered(graph.giver, number)[graph.first]
     before = _numbered(graph.before, number)[graph.first]
-    forward = overlapped_forwards(problem)
+    forward = overlapped_forwards(timeline_blocks(timeline))
     hop_ms = hop_times(problem, graph)[graph.first]
     # Both ops of a pair wait for the stage, the forward's input and the backward's.
     first, second = np.arange(len(giver)), np.full(len(giver), -1)
@@ -84,13 +85,9 @@ def find_waits(timeline: Timeline) -> Waits:
     return Waits(waited_for=waited_for, path=_path(waited_for, int(end_ms.argmax())))
 
 
-def overlapped_forwards(problem: Problem) -> Ints:
+def overlapped_forwards(blocks: Blocks) -> Ints:
     """Numbers of the ops that are the forward of a pair that overlaps; its backward is the next."""
-    if problem.overlap_factor == 0.0:
-        return np.zeros(0, dtype=np.int64)
-    starts = np.cumsum([0, *map(len, problem.order.rows)]).tolist()
-    pairs = [start + at for stage, start in enumerate(starts[:-1]) for at in problem.order.pairs_of(stage)]
-    return np.array(pairs, dtype=np.int64)
+    return np.flatnonzero(blocks.overlapped & (blocks.kind == OpKind.F))
 
 
 def _numbered(positions: NDArray[np.int32], number: Ints) -> Ints:

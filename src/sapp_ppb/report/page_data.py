@@ -122,7 +122,7 @@ def _ops(
 ) -> dict[str, object]:
     """List every op, stage by stage, and what its stage holds after each change."""
     highest = max(timeline.peak_memory_mb)
-    pairs = overlapped_forwards(timeline.plan.problem)
+    pairs = overlapped_forwards(blocks)
     return {
         "pair": pairs.tolist(),
         "pair_ms": _rounded((blocks.end_ms - blocks.start_ms)[pairs], timeline.makespan_ms),

@@ -113,7 +113,8 @@ def op_graph(problem: Problem) -> Graph:
 
     It says what waits for what, and not when: ``first`` and ``last`` are the same.
     """
-    return build_graph(problem.order, problem.p2p_mode)
+    # The same words as above, so that both find the same graph in the cache.
+    return build_graph(problem.order, problem.p2p_mode, overlapping=False)
 
 
 @lru_cache(maxsize=8)

@@ -109,9 +109,6 @@ class Timeline {
     const last = Math.min(count - 1, Math.floor(view.end / width));
     const length = width / view.msPerPixel + 0.3; // no seam between two
     const below = Array.from({ length: data.stages }, () => new Float64Array(count));
-    const all = Object.values(percent); // work that overlaps adds up to more than the time
-    const whole = below.map((_, stage) => Float64Array.from({ length: count }, (_, bin) =>
-      Math.max(100, all.reduce((sum, rows) => sum + rows[stage][bin], 0))));
     context.globalAlpha = this.shown.path() ? 0.5 : 1;
     for (const [name, rows] of Object.entries(percent)) {
       const work = name === "recompute" && !this.shown.recompute() ? "backward" : name;
@@ -119,7 +116,7 @@ class Timeline {
       for (let stage = 0; stage < data.stages; stage++) {
         const bottom = AXIS + (stage + 1) * row - 1;
         for (let bin = first; bin <= last; bin++) {
-          const high = (rows[stage][bin] / whole[stage][bin]) * (row - 2);
+          const high = (rows[stage][bin] / 100) * (row - 2);
           if (high === 0) continue;
           below[stage][bin] += high;
           context.fillRect(view.x(bin * width), bottom - below[stage][bin], length, high);
