@@ -54,9 +54,9 @@ def _spans(parts: Iterable[_Growing]) -> Spans:
 class ScopeCollector:
     """Sees the events of one trace, and keeps what tells of layers."""
 
-    def __init__(self, wanted: Iterable[str]) -> None:
+    def __init__(self, wanted: Iterable[str], clock: Clock) -> None:
         self._wanted = tuple(wanted)
-        self._clock = Clock()
+        self._clock = clock
         self._process: dict[object, str] = {}
         # By process, then by name: of two processes only one may be about scopes.
         self._layers: dict[object, dict[str, _Growing]] = defaultdict(lambda: defaultdict(_Growing))
@@ -171,6 +171,10 @@ class ScopeCollector:
             rank=rank,
         )
         return trace, tuple(notes)
+
+    def device(self) -> Spans:
+        """Give the spans in which the device works, waiting for neighbours left out."""
+        return _spans(part for pid, part in self._busy.items() if self._is_device(pid))
 
     def _is_device(self, process: object) -> bool:
         return self._process.get(process, "").startswith(_DEVICE)

@@ -9,7 +9,7 @@ from sapp_ppb.costs.measured import TraceContent
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.kernel_spans import KernelCollector
 from sapp_ppb.readers.scope_spans import ScopeCollector
-from sapp_ppb.readers.trace_events import Watch, trace_events
+from sapp_ppb.readers.trace_events import Clock, Watch, trace_events
 
 _RANK = re.compile(r"(?:rank|device)[-_]?(\d{1,6})", re.IGNORECASE)
 _NUMBER = re.compile(r"(\d{1,6})$")
@@ -39,11 +39,13 @@ def read_trace(path: str | PathLike[str], wanted: Iterable[str], watch: Watch | 
     """
     about: dict[str, object] = {}
     names = tuple(wanted)
-    scopes, kernels = ScopeCollector(names), KernelCollector(names)
+    clock = Clock()
+    scopes, kernels = ScopeCollector(names, clock), KernelCollector(names, clock)
     for event in trace_events(path, about, watch):
         scopes.see(event)
         kernels.see(event)
     source, rank = str(path), _rank(Path(path), about)
+    kernels.attach(scopes.device())
     ops, notes = kernels.ops(source)
     found, more = kernels.scopes(source, rank)
     if found is None:
