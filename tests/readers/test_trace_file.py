@@ -192,6 +192,12 @@ class TestKineto:
         assert scopes_of(written(tmp_path, layer, "rank-12.json"), ["Dec"]).rank == 12
         assert scopes_of(written(tmp_path, layer, "trace_view7.json"), ["Dec"]).rank == 7
         assert scopes_of(written(tmp_path, layer, "trace.json"), ["Dec"]).rank is None
+        output = tmp_path / "worker_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        (output.parent / "profiler_info_5.json").touch()
+        assert scopes_of(written(output, layer, "trace_view.json"), ["Dec"]).rank == 5
+        (output.parent / "profiler_info_6.json").touch()  # of whom the trace is can not be told then
+        assert scopes_of(written(output, layer, "trace_view.json"), ["Dec"]).rank is None
 
 
 class TestRealFiles:

@@ -12,6 +12,7 @@ from sapp_ppb.readers.scope_spans import ScopeCollector
 from sapp_ppb.readers.trace_events import Clock, Watch, trace_events
 
 _RANK = re.compile(r"(?:rank|device)[-_]?(\d{1,6})", re.IGNORECASE)
+_BESIDE = re.compile(r"profiler_info_(\d{1,6})\.json")
 _NUMBER = re.compile(r"(\d{1,6})$")
 _TRACES = ("*.json", "*.json.gz", "*.raw.gz")
 # What profilers write beside their timelines.
@@ -83,5 +84,10 @@ def _rank(path: Path, about: dict[str, object]) -> int | None:
     if isinstance(distributed, dict) and isinstance(distributed.get("rank"), int):
         return int(distributed["rank"])
     name = path.name.split(".")[0]
-    found = _RANK.search(name) or _NUMBER.search(name) or _RANK.search(str(path.parent))
+    beside = [
+        file.name for folder in path.parents[:2] for file in sorted(folder.glob("profiler_info_*.json"))
+    ]
+    # Ascend's profiler leaves its rank in the name of a file beside, one for each rank in a folder.
+    told = _BESIDE.fullmatch(beside[0]) if len(beside) == 1 else None
+    found = _RANK.search(name) or told or _NUMBER.search(name) or _RANK.search(str(path.parent))
     return int(found[1]) if found else None
