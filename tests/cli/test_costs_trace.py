@@ -1,6 +1,8 @@
 """``sapp-ppb costs trace``: traces in, a model file out, and every doubt said."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from sapp_ppb.readers import read_model, read_plan
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator import simulate
+from tests.cli.conftest import environment
 
 DATA = Path(__file__).parents[1] / "data" / "traces"
 
@@ -174,3 +177,40 @@ class TestRefusals:
         result = run("costs", "trace", path, "--body", "Dec", "-mb", "1")
         assert (result.exit_code, result.stdout) == (2, "")
         assert "the gzip file is broken" in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc to see the memory taken")
+def test_a_long_trace_takes_little_memory(tmp_path):
+    # 100 MB of events; a span that counts takes 16 bytes, and here there are some 600,000.
+    path = tmp_path / "trace.json"
+    with path.open("w", encoding="utf-8") as file:
+        file.write('[{"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "Scope Layer"}}')
+        file.write(',{"ph": "M", "name": "process_name", "pid": 5, "args": {"name": "Ascend Hardware"}}')
+        for number in range(300_000):
+            at = f"{1_736_405_443_881_410 + 100 * number}.120"
+            file.write(
+                f',\n{{"ph": "X", "name": "{number % 40}-Dec", "pid": 3, "tid": 6, "ts": "{at}", "dur": 90}}'
+                f',\n{{"ph": "X", "name": "MatMul-op{number % 6000}", "pid": 5, "tid": 2, "ts": "{at}", '
+                f'"dur": 80, "args": {{"Model Id": 4294967295, "Task Type": "AI_CORE", "Physic Stream Id": 2, '
+                f'"Task Id": {number}, "Batch Id": 0, "Subtask Id": 4294967295, "connection_id": {number}}}}}'
+            )
+        file.write("]")
+    program = (
+        "import re, sys\n"
+        "from pathlib import Path\n"
+        "from sapp_ppb.cli.main import main\n"
+        f"sys.argv = ['sapp-ppb', 'costs', 'trace', {str(path)!r}, '--body', 'Dec', '-mb', '10', '--json']\n"
+        "try:\n    main()\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        # What getrusage() says begins at the size of the process that started this one.
+        "print(re.search(r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text())[1], file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=True
+    )
+    # A step of 6000 ops runs each of 40 layers 150 times: 150 x 80 us in 10 micro-batches.
+    (layer,) = json.loads(done.stdout)["layers_description"]
+    assert (layer["nb_layer"], layer["time"]) == (40, pytest.approx(1.2))
+    assert path.stat().st_size > 80e6
+    assert int(done.stderr.split()[-1]) < 160 * 1024

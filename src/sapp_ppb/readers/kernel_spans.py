@@ -10,15 +10,13 @@ is how one reads the traces of ``sapp-ppb simulate --emit-trace``.
 """
 
 import re
-from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sapp_ppb.costs.measured import OpTrace, ScopeTrace, Spans
+from sapp_ppb.readers.kernel_join import Instants, Kernels, NamedSpan, Numbered, backwards, forwards
 from sapp_ppb.readers.trace_events import Clock, Event, duration
 
 _OP = re.compile(r"(?:PP:)?(\d{1,6})([FBIW])(\d{1,7})")
@@ -31,25 +29,6 @@ _FLOW = "async_npu"
 _MODULE = "nn.Module: "
 _NUMBER_BEHIND = re.compile(r"[_.:#]\d+$")
 _MOST_NAMES = 5_000
-Ints = NDArray[np.int64]
-
-
-def _is_number(value: object) -> TypeGuard[int]:
-    """Whether a value can be a correlation or sequence number."""
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
-
-
-class _Pairs:
-    """A number and when it was seen, many times."""
-
-    def __init__(self) -> None:
-        self.at, self.number = array("d"), array("q")
-
-    def add(self, at: float, number: object) -> None:
-        """Keep one more; what is no number is none."""
-        if _is_number(number):
-            self.at.append(at)
-            self.number.append(number)
 
 
 class KernelCollector:
@@ -60,13 +39,12 @@ class KernelCollector:
         self._clock = clock
         self._ops: list[tuple[int, str, object, float, float]] = []  # cell, kind, thread, start, end
         self._exact: list[tuple[int, str, float]] = []  # the same with its time in ms, as our traces say it
-        self._layers: list[tuple[str, object, float, float]] = []
+        self._layers: list[NamedSpan] = []
         self._steps: list[tuple[float, float]] = []
-        self.launches: dict[object, _Pairs] = defaultdict(_Pairs)
-        self.forward_numbers: dict[object, _Pairs] = defaultdict(_Pairs)
-        self._backwards: list[tuple[int, object, float, float]] = []  # sequence number, thread, start, end
-        self._arrivals = _Pairs()
-        self._kernel_number, self._kernel_start, self._kernel_end = array("q"), array("d"), array("d")
+        self._launches: dict[object, Numbered] = defaultdict(Instants)
+        self._forward_ops: dict[object, Numbered] = defaultdict(Instants)
+        self._backward_ops: dict[object, Numbered] = defaultdict(Numbered)
+        self._kernels, self._arrivals = Numbered(), Instants()
         self.names: Counter[str] = Counter()
 
     def see(self, event: Event) -> None:
@@ -84,7 +62,7 @@ class KernelCollector:
         if category in _KERNEL:
             self._see_kernel(name, arguments.get("correlation"), start, start + lasts)
         elif category in _LAUNCH:
-            self.launches[event.get("tid")].add(start, arguments.get("correlation"))
+            self._launches[event.get("tid")].add(arguments.get("correlation"), start, start)
         elif category in _NAMED:
             self._see_named(name, category, event.get("tid"), arguments, start, start + lasts)
         elif category in "FBIW" and len(category) == 1:
@@ -94,29 +72,26 @@ class KernelCollector:
         """Take an arrow of Ascend's traces, which leads from a launch to where its kernel begins."""
         at = self._clock.at(event.get("ts"))
         if at is not None and event.get("ph") == "s":
-            self.launches[event.get("tid")].add(at, event.get("id"))
+            self._launches[event.get("tid")].add(event.get("id"), at, at)
         elif at is not None and event.get("ph") == "f":
-            self._arrivals.add(at, event.get("id"))
+            self._arrivals.add(event.get("id"), at, at)
 
     def attach(self, device: Spans) -> None:
         """Make kernels of the spans of a device at which arrows arrive."""
-        if not len(self._arrivals.at) or not len(device):
+        number, at, _ = self._arrivals.columns()
+        if not len(at) or not len(device):
             return
         order = np.argsort(device.start_us, kind="stable")
         start, end = device.start_us[order], device.end_us[order]
-        at, number = _sorted(self._arrivals)
         found = np.searchsorted(start, at, side="left").clip(max=len(start) - 1)
         met = start[found] == at  # both are the same text in the file
-        self._kernel_number.extend(number[met].tolist())
-        self._kernel_start.extend(start[found[met]].tolist())
-        self._kernel_end.extend(end[found[met]].tolist())
+        for each, where in zip(number[met].tolist(), found[met].tolist(), strict=True):
+            self._kernels.add(each, float(start[where]), float(end[where]))
 
     def _see_kernel(self, name: str, number: object, start: float, end: float) -> None:
         # A kernel that talks to the neighbouring stage waits for it; that is no cost of a layer.
-        if _is_number(number) and "SendRecv" not in name and "send_recv" not in name:
-            self._kernel_number.append(number)
-            self._kernel_start.append(start)
-            self._kernel_end.append(end)
+        if "SendRecv" not in name and "send_recv" not in name:
+            self._kernels.add(number, start, end)
 
     def _see_named(
         self, name: str, category: str, thread: object, arguments: Event, start: float, end: float
@@ -130,7 +105,7 @@ class KernelCollector:
             self._see_cpu_op(name, thread, arguments, start, end)
         if category != "cpu_op":
             if any(pattern.fullmatch(name) for pattern in self._wanted.values()):
-                self._layers.append((name, thread, start, end))
+                self._layers.append(NamedSpan(name, thread, start, end))
             if category == "user_annotation" or name.startswith(_MODULE):
                 self._count(_NUMBER_BEHIND.sub("", name.removeprefix(_MODULE)))
 
@@ -143,10 +118,9 @@ class KernelCollector:
         number = arguments.get("Sequence number")
         if not isinstance(number, int) or number < 0 or not self._wanted:
             return
-        if name.startswith(_BACKWARD) or arguments.get("Fwd thread id"):
-            self._backwards.append((number, thread, start, end))
-        else:
-            self.forward_numbers[thread].add(start, number)
+        backward = name.startswith(_BACKWARD) or arguments.get("Fwd thread id")
+        ops = self._backward_ops if backward else self._forward_ops
+        ops[thread].add(number, start, end)
 
     def _see_exact(self, name: str, arguments: Event) -> None:
         op, start, end = _OP.fullmatch(name), arguments.get("start_ms"), arguments.get("end_ms")
@@ -159,14 +133,15 @@ class KernelCollector:
         notes: tuple[str, ...] = ()
         for cell, kind, lasts in self._exact:
             times[cell, kind].append(lasts)
-        if self._ops and not len(self._kernel_number):
+        found = len(self._kernels.number)
+        if self._ops and not found:
             notes = ("no kernels: the spans of the ops count as they stand, with the waiting inside them",)
-        kernels = _Kernels(self) if self._ops and len(self._kernel_number) else None
+        kernels = Kernels(self._kernels, self._launches) if self._ops and found else None
         for cell, kind, thread, start, end in self._ops:
             if kernels is None:
                 times[cell, kind].append((end - start) / 1000)
             else:
-                spans = kernels.launched(thread, start, end)
+                spans = kernels.of_span(NamedSpan(kind, thread, start, end))
                 times[cell, kind].append(_covered(spans) / 1000)
         if not times:
             return None, notes
@@ -176,99 +151,22 @@ class KernelCollector:
 
     def scopes(self, source: str, rank: int | None) -> tuple[ScopeTrace | None, tuple[str, ...]]:
         """Layers by the kernels that they launch; None when none of those wanted is there."""
-        if not self._layers:
-            return None, ()
-        if not len(self._kernel_number):
-            return None, ()  # no PyTorch trace, or one of the CPU alone
-        kernels = _Kernels(self)
-        forwards: dict[str, list[Spans]] = defaultdict(list)
-        owner: dict[int, str] = {}
-        # An op may bear the number of the next layer's first one, so the later of two layers counts.
-        for name, thread, start, end in sorted(self._layers, key=lambda layer: layer[2]):
-            forwards[name].append(kernels.launched(thread, start, end))
-            owner.update(dict.fromkeys(kernels.numbers(thread, start, end), name))
-        backwards: dict[str, list[Spans]] = {name: [] for name in forwards}
-        for number, thread, start, end in self._backwards:
-            if number in owner:
-                backwards[owner[number]].append(kernels.launched(thread, start, end))
+        if not self._layers or not len(self._kernels.number):
+            return None, ()  # none that is wanted, no PyTorch trace, or one of the CPU alone
+        kernels = Kernels(self._kernels, self._launches)
         trace = ScopeTrace(
             source=source,
-            layers={name: _joined(parts) for name, parts in sorted(forwards.items())},
-            backwards={name: _joined(parts) for name, parts in backwards.items() if parts},
+            layers=forwards(kernels, self._layers),
+            backwards=backwards(kernels, self._layers, self._forward_ops, self._backward_ops),
             steps_us=kernels.step_marks(self._steps),
             rank=rank,
         )
         return trace, ()
 
-    def columns(self) -> tuple[Ints, NDArray[np.float64], NDArray[np.float64]]:
-        """Correlation, start and end of the kernels; shape (kernels,) each."""
-        return (
-            np.frombuffer(self._kernel_number, dtype=np.int64),
-            np.frombuffer(self._kernel_start),
-            np.frombuffer(self._kernel_end),
-        )
-
-
-class _Kernels:
-    """Kernels by what launched them."""
-
-    def __init__(self, seen: KernelCollector) -> None:
-        number, start, end = seen.columns()
-        order = np.argsort(number, kind="stable")
-        self._number, self._start, self._end = number[order], start[order], end[order]
-        self._launches = {thread: _sorted(pairs) for thread, pairs in seen.launches.items()}
-        self._numbers = {thread: _sorted(pairs) for thread, pairs in seen.forward_numbers.items()}
-
-    def launched(self, thread: object, start: float, end: float) -> Spans:
-        """Kernels that a thread launches in a stretch of time."""
-        return self._of(_between(self._launches.get(thread), start, end))
-
-    def numbers(self, thread: object, start: float, end: float) -> list[int]:
-        """Sequence numbers of the forward ops that a thread begins in a stretch of time."""
-        return [int(number) for number in _between(self._numbers.get(thread), start, end)]
-
-    def _of(self, correlations: Ints) -> Spans:
-        first = np.searchsorted(self._number, correlations, side="left")
-        last = np.searchsorted(self._number, correlations, side="right")
-        at = np.concatenate([np.arange(a, b) for a, b in zip(first, last, strict=True)] or [np.zeros(0)])
-        at = at.astype(np.int64)
-        return Spans(start_us=self._start[at], end_us=self._end[at])
-
-    def step_marks(self, steps: list[tuple[float, float]]) -> tuple[float, ...]:
-        """Where steps begin and the last one ends, on the device, which runs behind the CPU."""
-        marks, last = [], 0.0
-        for start, end in sorted(steps):
-            parts = [self.launched(thread, start, end) for thread in self._launches]
-            begun = [float(part.start_us.min()) for part in parts if len(part)]
-            if begun:
-                marks.append(min(begun))
-                last = max(last, *(float(part.end_us.max()) for part in parts if len(part)))
-        return (*sorted(marks), last) if marks else ()
-
 
 def _pattern(name: str) -> re.Pattern[str]:
     """Spans of a name: as it stands, as a module, and with a number behind it."""
     return re.compile(rf"(?:{re.escape(_MODULE)})?{re.escape(name)}(?:[_.:#]\d+)?")
-
-
-def _sorted(pairs: _Pairs) -> tuple[NDArray[np.float64], Ints]:
-    at, number = np.frombuffer(pairs.at), np.frombuffer(pairs.number, dtype=np.int64)
-    order = np.argsort(at, kind="stable")
-    return at[order], number[order]
-
-
-def _between(pairs: tuple[NDArray[np.float64], Ints] | None, start: float, end: float) -> Ints:
-    if pairs is None:
-        return np.zeros(0, dtype=np.int64)
-    first, last = np.searchsorted(pairs[0], start, side="left"), np.searchsorted(pairs[0], end, side="right")
-    return pairs[1][first:last]
-
-
-def _joined(parts: list[Spans]) -> Spans:
-    return Spans(
-        start_us=np.concatenate([part.start_us for part in parts]),
-        end_us=np.concatenate([part.end_us for part in parts]),
-    )
 
 
 def _covered(spans: Spans) -> float:

@@ -83,14 +83,15 @@ class ScopeCollector:
             self.without_time += 1
             return
         self._last = max(self._last, start + lasts)
-        self._see_span(event.get("pid"), name, start, lasts)
+        # Spans of PyTorch have a category, and there may be millions of them that are no work of a device.
+        self._see_span(event.get("pid"), name, start, lasts, plain="cat" not in event)
 
-    def _see_span(self, process: object, name: str, start: float, lasts: float) -> None:
+    def _see_span(self, process: object, name: str, start: float, lasts: float, *, plain: bool) -> None:
         if _STEP.fullmatch(name):
             self._steps.add(start, lasts)
             return
         known = self._process.get(process)
-        if known is None or known.startswith(_DEVICE):
+        if plain and (known is None or known.startswith(_DEVICE)):
             self._see_op(process, name, start, lasts)
         if "/" in name:
             self._see_path(name.split("/"), start, lasts)
