@@ -123,7 +123,7 @@ def _choices(
     names = [*([CONSTANT] if constant else []), *columns, HEAD, TAIL]
     rows = [_rows_of(runs[run].plan, stage, ran, constant=constant) for run, stage in places]
     # Only what some peak holds can be asked for: no first stage measured, no HEAD.
-    used = np.concatenate(rows).any(axis=0)
+    used = np.asarray(np.concatenate(rows).any(axis=0))
     keep = [at for at, name in enumerate(names) if used[at] or name not in (HEAD, TAIL)]
     return [names[at] for at in keep], [part[:, keep] for part in rows]
 
