@@ -132,6 +132,7 @@ class TestRefusals:
         [
             (("--body", "Foo", "-mb", "1"), "none of Foo is there; names that look like layers: Dec"),
             (("--body", "Dec"), "--micro-batches: must be given"),
+            (("--body", "Dec", "-mb", "0"), "micro-batches: must be a whole number of at least 1 (got 0)"),
             (("--body", "Dec", "--head", "Foo", "-mb", "1"), "Foo is in no trace on the first stage"),
             (("--body", "Dec:x", "-mb", "1"), "'Dec:x' is not NAME or NAME:COUNT"),
             (("--body", "", "-mb", "1"), "'' names no layer"),

@@ -53,7 +53,7 @@ def test_a_model_that_is_simulated_is_got_back():
     }
     plan = plan_from_matrices(problem, {"Dec": matrices})
     cells = CellLayers(bodies=("Dec",), counts=plan.counts, head="Emb", tail="Out")
-    estimate = model_from_ops([ops_of(simulate(plan))], cells, name="tiny")
+    estimate = model_from_ops([ops_of(simulate(plan))], [cells], name="tiny")
     for found, given_ in zip(estimate.model.layers, problem.model.layers, strict=True):
         assert (found.name, found.kind, found.count) == (given_.name, given_.kind, given_.count)
         assert found.forward_ms == pytest.approx(given_.forward_ms, rel=1e-9)
@@ -67,14 +67,14 @@ def test_without_a_plain_backward_the_full_one_less_a_forward_is_taken():
     trace = OpTrace(source="x", times_ms={(0, "F"): (20.0,), (0, "B"): (64.0,)})
     counts = np.zeros((1, 5, 1), dtype=int)
     counts[0, Recompute.FULL] = 2
-    (layer,) = model_from_ops([trace], CellLayers(bodies=("Dec",), counts=counts)).model.layers
+    (layer,) = model_from_ops([trace], [CellLayers(bodies=("Dec",), counts=counts)]).model.layers
     # 20 / 2 forward, 64 / 2 = 32 backward of which 10 is the forward again
     assert (layer.backward_ms[Recompute.NONE], layer.backward_ms[Recompute.FULL]) == pytest.approx((22, 32))
 
 
 def test_a_split_backward_is_put_together():
     trace = OpTrace(source="x", times_ms={(0, "F"): (4.0, 4.2, 3.9), (0, "I"): (5.0,), (0, "W"): (3.5,)})
-    (layer,) = model_from_ops([trace], cells_of_split("--split", "2", "Dec")).model.layers
+    (layer,) = model_from_ops([trace], [cells_of_split("--split", "2", "Dec")]).model.layers
     assert (layer.forward_ms, layer.backward_ms[0]) == pytest.approx((2.0, 4.25))  # median 4.0; (5 + 3.5) / 2
 
 
@@ -83,7 +83,7 @@ def test_cells_that_do_not_tell_layers_apart_are_named():
     with pytest.raises(InputError, match=r"forward times of 2 cells do not tell apart Emb and Out and Dec"):
         model_from_ops(
             [OpTrace(source="x", times_ms=times)],
-            cells_of_split("--split", "2,2", "Dec", head="Emb", tail="Out"),
+            [cells_of_split("--split", "2,2", "Dec", head="Emb", tail="Out")],
         )
 
 
@@ -96,14 +96,14 @@ def test_cells_that_do_not_tell_layers_apart_are_named():
 )
 def test_traces_that_can_not_be_divided_are_refused(times, said):
     with pytest.raises(InputError, match=said):
-        model_from_ops([OpTrace(source="x", times_ms=times)], cells_of_split("--split", "2,2", "Dec"))
+        model_from_ops([OpTrace(source="x", times_ms=times)], [cells_of_split("--split", "2,2", "Dec")])
 
 
 def test_a_head_that_takes_no_time_is_refused():
     times = {(cell, kind): (10.0,) for cell in (0, 1) for kind in "FB"}
     with pytest.raises(InputError, match="Emb comes out at no time at all"):
         model_from_ops(
-            [OpTrace(source="x", times_ms=times)], cells_of_split("--split", "2,2", "Dec", head="Emb")
+            [OpTrace(source="x", times_ms=times)], [cells_of_split("--split", "2,2", "Dec", head="Emb")]
         )
 
 
@@ -123,7 +123,7 @@ def test_every_plan_is_rebuilt_or_what_is_free_is_named(plan):
     trace = ops_of(simulate(plan))
     try:
         cells = CellLayers(bodies=bodies, counts=plan.counts, **ends)
-        estimate = model_from_ops([trace], cells)
+        estimate = model_from_ops([trace], [cells])
     except InputError as error:
         if "do not tell apart" in str(error) or "no time at all" in str(error):
             return  # named, which is what is asked of it
@@ -131,3 +131,15 @@ def test_every_plan_is_rebuilt_or_what_is_free_is_named(plan):
     scale = max(max(times) for times in trace.times_ms.values())
     assert np.abs(estimate.forward.residuals).max() <= 1e-6 * scale
     assert np.abs(estimate.backward.residuals).max() <= 1e-6 * scale
+
+
+def test_several_runs_tell_together_what_none_tells_alone():
+    # In each run head and layers come together: 2 layers and the head take 25 ms, 3 and the head 35.
+    runs = [cells_of_split("--split", split, "Dec", head="Emb") for split in ("2", "3")]
+    traces = [OpTrace(source="x", times_ms={(0, "F"): (ms,), (0, "B"): (2 * ms,)}) for ms in (25.0, 35.0)]
+    layers = model_from_ops(traces, runs).model.layers
+    assert [(layer.name, round(layer.forward_ms, 9)) for layer in layers] == [("Emb", 5.0), ("Dec", 10.0)]
+    with pytest.raises(InputError, match="do not tell apart Emb and Dec"):
+        model_from_ops(traces[:1], runs[:1])
+    with pytest.raises(InputError, match="are 2, and the runs 3; give one run, or one for each trace"):
+        model_from_ops(traces, [*runs, runs[0]])

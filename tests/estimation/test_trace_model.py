@@ -149,3 +149,32 @@ def test_the_work_inside_spans_is_that_of_a_plain_count(block, monkeypatch):
         counted = (len(working) - len(again) - len(backward), len(backward), len(again))
         measured = (times.forward_ms, times.backward_ms, times.again_ms)
         assert [round(float(part[0]) * 1000, 6) for part in measured] == list(counted)
+
+
+class TestPyTorchsModules:
+    """Layers are counted from 0 on every rank, so that an index tells no stage."""
+
+    def traces(self):
+        return [
+            ScopeTrace(
+                source=f"rank{rank}",
+                rank=rank,
+                layers={name: spans((0, 1000 * ms)) for name, ms in layers.items()},
+                backwards={name: spans((50_000, 50_000 + 2000 * ms)) for name, ms in layers.items()},
+            )
+            for rank, layers in ((9, {"Dec_0": 12, "Out": 5, "Emb": 99}), (0, {"Emb": 3, "Dec_0": 10}))
+        ]
+
+    def test_the_rank_tells_the_stage(self):
+        wanted = [WANTED[0], Wanted(name="Dec", kind=LayerKind.BODY, count=20), WANTED[2]]
+        estimate = model_from_scopes(self.traces(), wanted, 1)
+        assert estimate.stages == (("rank0",), ("rank9",))
+        assert names_and_times(estimate) == [("Emb", 1, 3.0), ("Dec", 20, 11.0), ("Out", 1, 5.0)]
+
+    def test_a_count_is_needed(self):
+        with pytest.raises(InputError, match=r"Dec must be given with a count, as NAME:COUNT"):
+            model_from_scopes(self.traces(), WANTED, 1)
+
+    def test_layers_can_not_be_kept_apart(self):
+        with pytest.raises(InputError, match="can not tell which layer is which"):
+            model_from_scopes(self.traces(), WANTED, 1, per_layer=True)

@@ -9,7 +9,10 @@ from sapp_ppb.errors import InputError
 from sapp_ppb.readers import trace_events as module
 from sapp_ppb.readers.trace_events import Clock, duration, trace_events
 
-EVENTS = [{"ph": "X", "name": f"op{number}", "ts": number, "dur": 1.5} for number in range(40)]
+EVENTS = [
+    {"ph": "X", "name": f"op{number}", "ts": number, "dur": 1.5, "pid": 3, "tid": "main"}
+    for number in range(40)
+]
 
 
 def written(tmp_path, content, name="trace.json"):
@@ -120,3 +123,13 @@ def test_a_duration_is_a_number_or_its_text():
     assert (duration(1.5), duration("2"), duration(0)) == (1.5, 2.0, 0.0)
     for value in (-1, "x", None, True, float("nan"), float("inf")):
         assert duration(value) is None
+
+
+def test_events_keep_no_process_or_thread_that_is_no_name(tmp_path):
+    # A list can not be looked up by, and ended in a traceback.
+    path = written(tmp_path, '[{"pid": [1], "tid": {"a": 1}}, {"pid": 4, "tid": "x"}, {}]')
+    assert list(trace_events(path)) == [
+        {"pid": None, "tid": None},
+        {"pid": 4, "tid": "x"},
+        {"pid": None, "tid": None},
+    ]

@@ -153,6 +153,19 @@ class TestKineto:
             "nn.Module: Block_7": ([1.0], [2.5], [0.0])
         }
 
+    def test_arrows_of_torch_npu_lead_to_kernels(self, tmp_path):
+        arrow = {"cat": "async_npu", "name": "torch_to_npu", "id": 7}
+        events = [
+            process(5, "Ascend Hardware"),
+            span("Block_0", "100.000", 50, tid=9, cat="user_annotation"),
+            span("MatMul", "900.125", 3000, pid=5),
+            {"ph": "s", "pid": 1, "tid": 9, "ts": "120.000", **arrow},
+            {"ph": "f", "pid": 5, "tid": 2, "ts": "900.125", **arrow},
+        ]
+        assert times_of(read_trace(written(tmp_path, events), ["Block"]).scopes) == {
+            "Block_0": ([3.0], [0.0], [0.0])
+        }
+
     def test_messages_to_neighbours_are_no_cost_of_an_op(self, tmp_path):
         events = [
             span("PP:2F0", 0, 100, tid=9, cat="user_annotation"),
@@ -179,6 +192,12 @@ class TestKineto:
         assert scopes_of(written(tmp_path, layer, "rank-12.json"), ["Dec"]).rank == 12
         assert scopes_of(written(tmp_path, layer, "trace_view7.json"), ["Dec"]).rank == 7
         assert scopes_of(written(tmp_path, layer, "trace.json"), ["Dec"]).rank is None
+        output = tmp_path / "worker_ascend_pt" / "ASCEND_PROFILER_OUTPUT"
+        output.mkdir(parents=True)
+        (output.parent / "profiler_info_5.json").touch()
+        assert scopes_of(written(output, layer, "trace_view.json"), ["Dec"]).rank == 5
+        (output.parent / "profiler_info_6.json").touch()  # of whom the trace is can not be told then
+        assert scopes_of(written(output, layer, "trace_view.json"), ["Dec"]).rank is None
 
 
 class TestRealFiles:
@@ -210,6 +229,14 @@ class TestRealFiles:
         content = read_trace(DATA / "trace_view.json.gz", ["DecodeLayer"])
         assert (content.scopes, content.ops) == (None, None)
         assert {"Conv2d", "Linear", "ReLU"} <= set(content.names)
+
+    def test_a_trace_view_of_torch_npu_by_its_modules(self):
+        # By a plain loop over the arrows: Linear_1 launches one MatMul of 129.0425625 us, and its
+        # AddmmBackward0 two of 44.80090625 and 30.640625 us and two MemSets of 10.66021875 and 24.8405.
+        content = read_trace(DATA / "trace_view.json.gz", ["Linear"])
+        forward, backward, _ = times_of(content.scopes)["nn.Module: Linear_1"]
+        assert forward == pytest.approx([0.1290425625], rel=1e-6)
+        assert backward == pytest.approx([0.11094225], rel=1e-6)
 
     def test_kineto_of_pytorch(self):
         # By a plain loop: each encoder span launches 1102 + 1966 us on one thread and 1352 on

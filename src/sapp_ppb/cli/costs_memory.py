@@ -38,15 +38,17 @@ Examples:
 DRYRUN_SHORT_HELP = "Memory from logs of dry runs, CSV files or numbers."
 DRYRUN_HELP = """
 Read the peaks of runs from logs of dry runs (Used peak memory usage ...), memory_record.csv,
-npu_module_mem.csv or a YAML of numbers (peak_memory_mb, max_memory_allocated), and divide them
-as costs init does.  --runs says what ran: the YAML that dryrun-guide writes.  With several
-rounds give a folder for each, in their order.
+npu_module_mem.csv, a YAML of numbers (peak_memory_mb, max_memory_allocated) or traces of this
+tool, and divide them as costs init does.  --runs says what ran: the YAML that dryrun-guide
+writes, or a plan file for each run.  With several rounds give a folder or file for each, in
+their order.
 
 \b
 Examples:
   sapp-ppb costs dryrun output_dryrun --runs guide.yaml --times times.json -o model.json
   sapp-ppb costs dryrun round1 round2 --runs guide.yaml --times times.json -o model.json
   sapp-ppb costs dryrun 0=first.log 3=last.log middle/stage_1 --runs guide.yaml
+  sapp-ppb costs dryrun peaks.yaml --runs out/plan.json --times times.json --json
 """
 
 Times = Annotated[
@@ -88,7 +90,10 @@ def dryrun(
             metavar="RUN", help="Logs, CSV or YAML files, or folders of them.", show_default=False
         ),
     ],
-    runs: Annotated[Path, typer.Option("--runs", metavar="GUIDE.yaml", help="What ran: an init YAML.")],
+    runs: Annotated[
+        list[Path],
+        typer.Option("--runs", metavar="FILE", help="What ran: an init YAML, or a plan file for each run."),
+    ],
     fragments: Annotated[
         bool, typer.Option("--with-fragments", help="Take the peaks with fragments instead of without.")
     ] = False,
@@ -101,25 +106,47 @@ def dryrun(
     json_: ModelJson = False,
 ) -> int:
     """Read peaks of runs, and write the model that they tell of."""
-    from sapp_ppb.readers.init_yaml import read_init
     from sapp_ppb.readers.peaks import read_peaks
 
     _check(output, constant_memory, force=force)
-    found = read_init(runs, micro_batches)
+    found, where = _what_ran(runs, micro_batches), runs[0]
     rounds = len(found.runs)
     if rounds > 1 and len(peaks) != rounds:
-        raise InputError(
-            str(runs), [f"has {rounds} rounds; give as many folders, in their order (got {len(peaks)})"]
-        )
+        fault = f"there are {rounds} rounds; give as many folders or files, in their order (got {len(peaks)})"
+        raise InputError(str(where), [fault])
     observed = []
     for run, paths in zip(found.runs, [peaks] if rounds == 1 else [[path] for path in peaks], strict=True):
         measured = {peak.stage: peak.peak_mb for peak in read_peaks(paths, fragments=fragments)}
         stages = run.plan.problem.stages
         beyond = [str(stage) for stage in measured if stage >= stages]
         if beyond:
-            raise InputError("peaks", [f"are of stage {', '.join(beyond)}, and {runs} has {stages} stages"])
+            raise InputError("peaks", [f"are of stage {', '.join(beyond)}, and {where} has {stages} stages"])
         observed.append(replace(run, peak_mb=measured))
-    return _deliver(found, runs, observed, times, constant_memory, name, output, force=force, json_=json_)
+    return _deliver(found, where, observed, times, constant_memory, name, output, force=force, json_=json_)
+
+
+def _what_ran(paths: "Sequence[Path]", micro_batches: int | None) -> "InitFile":
+    """Read one init YAML, or the plan files of some runs."""
+    from sapp_ppb.readers import is_yaml
+    from sapp_ppb.readers.init_yaml import InitFile, read_init
+    from sapp_ppb.readers.plan_counts import read_plan_counts
+    from sapp_ppb.simulator import ObservedRun
+
+    if is_yaml(paths[0]) and len(paths) == 1:
+        return read_init(paths[0], micro_batches)
+    if any(is_yaml(path) for path in paths):
+        raise InputError("--runs", ["is one init YAML, which holds every round, or a plan file for each run"])
+    if micro_batches is not None:
+        raise InputError("--micro-batches", ["stand in the plan files; leave it out"])
+    plans = [read_plan_counts(path) for path in paths]
+    sizes = {
+        (plan.problem.stages, tuple(layer.name for layer in plan.problem.model.bodies)) for plan in plans
+    }
+    if len(sizes) > 1:
+        raise InputError("--runs", ["must spread the same layers over as many stages, each of them"])
+    return InitFile(
+        runs=tuple(ObservedRun(plan=plan, peak_mb={}) for plan in plans), times=None, profile=None
+    )
 
 
 def _check(output: str | None, constant_mb: float | None, *, force: bool) -> None:

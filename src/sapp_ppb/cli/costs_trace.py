@@ -26,7 +26,8 @@ that this tool writes.  Give the traces of several ranks together, at least of t
 the last stage and of one between.
 
 Traces that name layers need --micro-batches.  Traces that time whole ops (PP:0F0 and the like)
-need to know which layers each cell holds: --plan, or --split with their number along the chain.
+need to know which layers each cell holds: --plan (one for all traces, or one for each), or --split
+with their number along the chain.
 
 \b
 Examples:
@@ -60,7 +61,8 @@ def trace(
         typer.Option("--split", metavar="N,N,...", help="BODY layers of each cell, along the chain."),
     ] = None,
     plan: Annotated[
-        Path | None, typer.Option("--plan", metavar="PLAN.json", help="Plan that ran when ops were timed.")
+        list[Path] | None,
+        typer.Option("--plan", metavar="PLAN.json", help="Plan that ran: one, or one for each trace."),
     ] = None,
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the model.")] = "measured",
     output: ModelOutput = None,
@@ -74,7 +76,7 @@ def trace(
     if output is not None:
         free_file("--output", output, force=force)
     wanted = _wanted(body, head or [], tail or [])
-    cells = _cells(wanted, split, plan)
+    cells = _cells(wanted, split, plan or [])
     contents = []
     for path in trace_files(traces):
         with ShareLine(f"reading {path.name}") as line:
@@ -82,7 +84,7 @@ def trace(
     for content in contents:
         for note in content.notes:
             say(f"note: {note}")
-    if cells is not None:
+    if cells:
         by_op = _from_ops(contents, cells, name)
         deliver(by_op.model, ops_text(by_op), output, force=force, json_=json_)
     else:
@@ -106,33 +108,35 @@ def _wanted(body: "Sequence[str]", head: "Sequence[str]", tail: "Sequence[str]")
     ]
 
 
-def _cells(wanted: "Sequence[Wanted]", split: str | None, plan: Path | None) -> "CellLayers | None":
-    """Layers of each cell by --split or --plan; None when neither is given."""
+def _cells(wanted: "Sequence[Wanted]", split: str | None, plans: "Sequence[Path]") -> "list[CellLayers]":
+    """Layers of each cell by --split or --plan; nothing when neither is given."""
     from sapp_ppb.costs import LayerKind
     from sapp_ppb.estimation import CellLayers, cells_of_split
     from sapp_ppb.readers.plan_counts import read_plan_counts
 
-    if split is not None and plan is not None:
+    if split is not None and plans:
         raise InputError("--split", ["says what --plan says too; give one of the two"])
-    if split is None and plan is None:
-        return None
+    if split is None and not plans:
+        return []
     names = {kind: [want.name for want in wanted if want.kind is kind] for kind in LayerKind}
     for kind in (LayerKind.HEAD, LayerKind.TAIL):
         if len(names[kind]) > 1:
             raise InputError(f"--{kind.value.lower()}", ["ops tell no two of them apart; give one"])
     ends = {kind.value.lower(): next(iter(names[kind]), None) for kind in (LayerKind.HEAD, LayerKind.TAIL)}
-    if plan is None:
+    if split is not None:
         if len(names[LayerKind.BODY]) > 1:
             raise InputError("--split", ["counts layers of one kind; give --plan for several"])
-        return cells_of_split("--split", str(split), names[LayerKind.BODY][0], **ends)
-    ran = read_plan_counts(plan)
-    bodies = tuple(layer.name for layer in ran.problem.model.bodies)
-    if set(bodies) != set(names[LayerKind.BODY]):
-        raise InputError("--body", [f"must name the layers of the plan: {', '.join(bodies)}"])
-    return CellLayers(bodies=bodies, counts=ran.counts, **ends)
+        return [cells_of_split("--split", split, names[LayerKind.BODY][0], **ends)]
+    cells = []
+    for ran in map(read_plan_counts, plans):
+        bodies = tuple(layer.name for layer in ran.problem.model.bodies)
+        if set(bodies) != set(names[LayerKind.BODY]):
+            raise InputError("--body", [f"must name the layers of the plan: {', '.join(bodies)}"])
+        cells.append(CellLayers(bodies=bodies, counts=ran.counts, **ends))
+    return cells
 
 
-def _from_ops(contents: "Sequence[TraceContent]", cells: "CellLayers", name: str) -> "OpEstimate":
+def _from_ops(contents: "Sequence[TraceContent]", cells: "Sequence[CellLayers]", name: str) -> "OpEstimate":
     from sapp_ppb.estimation import model_from_ops
 
     found = [content.ops for content in contents if content.ops is not None]

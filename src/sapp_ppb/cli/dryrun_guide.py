@@ -53,7 +53,7 @@ def dryrun_guide(
     from sapp_ppb.estimation import dryrun_guide as choose
     from sapp_ppb.writers import guide_to_yaml, write_text_atomic
 
-    if stages is None and layers is None and recompute is None and sys.stdin.isatty():
+    if stages is None and layers is None and recompute is None and _somebody_is_there():
         stages, layers, recompute = _asked()
     if stages is None or layers is None:
         missing = " and ".join(["--stages"] * (stages is None) + ["--layers"] * (layers is None))
@@ -79,6 +79,10 @@ def _types(text: str | None) -> "tuple[Recompute, ...]":
     if text is not None and not text.strip():
         return ()
     return recompute_types("full" if text is None else text) or (Recompute.FULL,)
+
+
+def _somebody_is_there() -> bool:
+    return sys.stdin.isatty()
 
 
 def _asked() -> tuple[int, int, str]:

@@ -43,6 +43,7 @@ them are recomputed, so that a training step is as short as it can be and fits t
   sapp-ppb simulate MODEL.json PLAN.json                   time a plan that exists
   sapp-ppb compare MODEL.json PLAN.json -s 16 -mb 32       set plans beside the best one
   sapp-ppb schedule interleaved -s 4 -mb 8 -i 2            print the order of a schedule
+  sapp-ppb costs trace TRACES --body NAME -mb 16           make a model file from timelines
 
 Exit codes: 0 a plan that fits, 1 no plan fits, 2 bad input, 3 interrupted or no plan in time.
 """

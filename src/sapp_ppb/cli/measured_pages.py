@@ -104,7 +104,7 @@ def memory_text(estimate: "MemoryEstimate", runs: "Sequence[ObservedRun]") -> st
     spare = len(fit.residuals) - int((fit.values > 0).sum())
     rows = [
         ("rebuilt within", f"{largest:,.1f} MB in each of {len(fit.residuals)} peaks"),
-        ("condition", f"{fit.condition:.3g}: 1 % off in the peaks is at most {fit.condition:.3g} % off here"),
+        ("condition", f"{fit.condition:.3g}, which is how many times an error of the peaks can grow"),
         ("spare peaks", f"{spare}" if spare > 0 else "none: no interval can be given"),
     ]
     title = Text("memory of a layer, from peaks of stages")

@@ -75,10 +75,8 @@ def dryrun_guide(
     """
     types = sorted({Recompute.NONE, *recompute})
     if stages < 2 or layers < stages + 1:
-        fault = (
-            f"must be at least 2 stages, and at least one more layer than stages (got {stages} and {layers})"
-        )
-        raise InputError("dryrun-guide", [fault])
+        fault = "needs at least 2 stages, and one layer more than stages"
+        raise InputError("dryrun-guide", [f"{fault} (got {stages} stages and {layers} layers)"])
     problem = _problem(stages, layers, stages if micro_batches is None else micro_batches)
     unknowns = len(types) + 4  # constant, parameters, head and tail besides
     best: tuple[float, list[list[Cell]]] | None = None

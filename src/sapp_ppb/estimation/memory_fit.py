@@ -115,7 +115,7 @@ def _choices(
     """Names of the unknowns, and for each peak the rows that it may be the largest of."""
     bodies = [layer.name for layer in runs[0].plan.problem.model.bodies]
     totals = np.stack([run.plan.counts.sum(axis=2).T for run in runs]).sum(axis=0)
-    ran = np.asarray(totals > 0)
+    ran: NDArray[np.bool_] = np.array(totals > 0, dtype=np.bool_)
     columns = [f"{PARAMETERS} {name}" for name in bodies]
     columns += [
         f"{ACTIVATION} {name} {r.label}" for at, name in enumerate(bodies) for r in Recompute if ran[r, at]
@@ -123,7 +123,7 @@ def _choices(
     names = [*([CONSTANT] if constant else []), *columns, HEAD, TAIL]
     rows = [_rows_of(runs[run].plan, stage, ran, constant=constant) for run, stage in places]
     # Only what some peak holds can be asked for: no first stage measured, no HEAD.
-    used = np.asarray(np.concatenate(rows).any(axis=0))
+    used: NDArray[np.bool_] = np.concatenate(rows).astype(bool).sum(axis=0) > 0
     keep = [at for at, name in enumerate(names) if used[at] or name not in (HEAD, TAIL)]
     return [names[at] for at in keep], [part[:, keep] for part in rows]
 

@@ -61,7 +61,9 @@ class OpEstimate:
     ops: int
 
 
-def model_from_ops(traces: Sequence[OpTrace], cells: CellLayers, *, name: str = "measured") -> OpEstimate:
+def model_from_ops(
+    traces: Sequence[OpTrace], cells: Sequence[CellLayers], *, name: str = "measured"
+) -> OpEstimate:
     """
     Divide the times of ops among the layers of their cells.
 
@@ -70,7 +72,7 @@ def model_from_ops(traces: Sequence[OpTrace], cells: CellLayers, *, name: str = 
     traces
         Ops of some ranks or of all; cells that were not measured are left out.
     cells
-        What each cell holds.
+        What each cell holds: of one run whose ranks all traces are, or of a run for each trace.
     name
         Name of the model.
 
@@ -85,15 +87,19 @@ def model_from_ops(traces: Sequence[OpTrace], cells: CellLayers, *, name: str = 
     >>> counts[0, Recompute.NONE] = 2
     >>> trace = OpTrace(source="x", times_ms={(0, "F"): (25.0,), (1, "F"): (20.0,), (2, "F"): (20.0,),
     ...                 (0, "B"): (50.0,), (1, "B"): (40.0,), (2, "B"): (40.0,)})
-    >>> model = model_from_ops([trace], CellLayers(bodies=("Dec",), counts=counts, head="Emb")).model
+    >>> model = model_from_ops([trace], [CellLayers(bodies=("Dec",), counts=counts, head="Emb")]).model
     >>> [(layer.name, round(layer.forward_ms, 9)) for layer in model.layers]  # 20 / 2, and 25 - 20
     [('Emb', 5.0), ('Dec', 10.0)]
     """
-    times = _medians(traces, cells.counts.shape[2])
-    forward = _fit(_forward_columns(cells), {cell: ms for cell, (ms, _) in times.items()}, "forward")
-    backward = _fit(_backward_columns(cells), {cell: ms for cell, (_, ms) in times.items()}, "backward")
+    if len(cells) not in (1, len(traces)):
+        fault = f"are {len(traces)}, and the runs {len(cells)}; give one run, or one for each trace"
+        raise InputError("traces", [fault])
+    groups = [traces] if len(cells) == 1 else [[trace] for trace in traces]
+    times = [_medians(group, part.counts.shape[2]) for group, part in zip(groups, cells, strict=True)]
+    forward = _fit([_forward_columns(part) for part in cells], times, 0, "forward")
+    backward = _fit([_backward_columns(part) for part in cells], times, 1, "backward")
     ops = sum(len(found) for trace in traces for found in trace.times_ms.values())
-    layers = _layers(cells, _by_name(forward), _by_name(backward))
+    layers = _layers(cells[0], _by_name(forward), _by_name(backward))
     return OpEstimate(model=Model(name=name, layers=layers), forward=forward, backward=backward, ops=ops)
 
 
@@ -140,16 +146,24 @@ def _ends(cells: CellLayers) -> dict[str, Floats]:
     return found
 
 
-def _fit(columns: Mapping[str, Floats], times: Mapping[int, float], what: str) -> Fit:
-    at = sorted(times)
-    matrix = np.array([column[at] for column in columns.values()]).T
-    fit = non_negative_fit(matrix, np.array([times[cell] for cell in at]), list(columns))
+def _fit(
+    columns: Sequence[Mapping[str, Floats]],
+    times: Sequence[Mapping[int, tuple[float, float]]],
+    which: int,
+    what: str,
+) -> Fit:
+    """Fit the forwards (0) or backwards (1) of the cells of every run."""
+    names = list(dict.fromkeys(name for part in columns for name in part))
+    rows, measured = [], []
+    for part, of_run in zip(columns, times, strict=True):
+        for cell in sorted(of_run):
+            rows.append([part[name][cell] if name in part else 0.0 for name in names])
+            measured.append(of_run[cell][which])
+    fit = non_negative_fit(np.array(rows), np.array(measured), names)
     if fit.free:
         groups = "; ".join(" and ".join(group) for group in fit.free)
-        fault = (
-            f"the {what} times of {len(at)} cells do not tell apart {groups}; measure cells of other layers"
-        )
-        raise InputError("traces", [fault])
+        fault = f"the {what} times of {len(rows)} cells do not tell apart {groups}"
+        raise InputError("traces", [f"{fault}; measure cells of other layers, or another run"])
     return fit
 
 

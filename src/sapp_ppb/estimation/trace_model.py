@@ -93,8 +93,9 @@ def model_from_scopes(
     Join the traces of several ranks into one model.
 
     HEAD layers are timed on the first stage, TAIL layers on the last, BODY layers on
-    all.  A stage is told by the index of its first BODY layer, or else by its rank; traces
-    of the same BODY layers are of one stage.
+    all.  A stage is told by the index of its first BODY layer, and traces of the same BODY
+    layers are of one stage; where layers have no index, or count from 0 on every rank as
+    PyTorch's modules do, the first rank is the first stage.
 
     Parameters
     ----------
@@ -118,6 +119,10 @@ def model_from_scopes(
     -----
     A layer's time is the median over steps, a kind's the mean over its layers.
     """
+    if micro_batches < 1:
+        raise InputError("micro-batches", [f"must be a whole number of at least 1 (got {micro_batches})"])
+    if len(traces) > 1 and any(_numbers_anew(trace) for trace in traces):
+        _refuse_doubtful(wanted, per_layer=per_layer)
     times = [layer_times(trace, micro_batches) for trace in traces]
     bodies = [want.name for want in wanted if want.kind is LayerKind.BODY]
     groups = _stages(traces, times, bodies)
@@ -140,6 +145,18 @@ def model_from_scopes(
         steps=tuple(len(kept_steps(trace)[0]) - 1 for trace in traces),
         notes=tuple([*_dropped(traces), *notes]),
     )
+
+
+def _refuse_doubtful(wanted: Sequence[Wanted], *, per_layer: bool) -> None:
+    """Refuse to count layers that bear the same number on several ranks."""
+    anew = "these traces count layers from 0 on every rank"
+    if per_layer:
+        raise InputError("--per-layer", [f"can not tell which layer is which: {anew}"])
+    unknown = [want.name for want in wanted if want.kind is LayerKind.BODY and want.count is None]
+    if unknown:
+        raise InputError(
+            "--body", [f"{', '.join(unknown)} must be given with a count, as NAME:COUNT: {anew}"]
+        )
 
 
 def _is(name: str, want: str) -> bool:
@@ -184,8 +201,14 @@ def _stages(
         )
         # Ranks without a number stay in the order in which they were given.
         rank = at if trace.rank is None else trace.rank
-        keys.setdefault((0, *indices) if indices else (1, rank, at), []).append(at)
+        tells = indices and not _numbers_anew(trace)
+        keys.setdefault((0, *indices) if tells else (1, rank, at), []).append(at)
     return [keys[key] for key in sorted(keys, key=lambda key: tuple(map(_number, key)))]
+
+
+def _numbers_anew(trace: ScopeTrace) -> bool:
+    """Whether a trace counts the layers of its rank from 0, as PyTorch's names of modules do."""
+    return trace.backwards is not None
 
 
 def _number(value: object) -> int:

@@ -79,9 +79,9 @@ def read_init(path: str | PathLike[str], micro_batches: int | None = None) -> In
     Parameters
     ----------
     micro_batches
-        Micro-batches of a step when the peaks were measured.  None takes the file's
-        ``profiling_config``, else the stages: with as many or more the peaks of 1F1B are
-        the same.
+        Micro-batches of a step when the peaks were measured.  None takes as many as stages:
+        with that or more the peaks of 1F1B are the same.  What ``profiling_config`` says is
+        of the timelines, not of the dry runs.
 
     Raises
     ------
@@ -99,8 +99,6 @@ def read_init(path: str | PathLike[str], micro_batches: int | None = None) -> In
     sizes = _sizes(sections["pipeline_config"], found)
     runs: tuple[ObservedRun, ...] = ()
     if sizes is not None:
-        if micro_batches is None and profile is not None:
-            micro_batches = profile.micro_batches
         runs = _runs(raw, sizes, micro_batches, found)
     if found.faults:
         raise InputError(str(path), found.faults)

@@ -4,7 +4,8 @@ Ops and layers in a PyTorch (Kineto) timeline.
 A span on the CPU says when work was handed to the device, not how long it took: every
 launch has a correlation number that its kernel bears too, and the kernels that a span
 launches are what it costs.  Backwards have no span of their own, but their ops bear the
-sequence numbers of the forward's.  A trace without kernels is taken as it stands, which
+sequence numbers of the forward's.  Traces of torch_npu draw an arrow from a launch to its
+kernel instead of giving both a number.  A trace without kernels is taken as it stands, which
 is how one reads the traces of ``sapp-ppb simulate --emit-trace``.
 """
 
@@ -12,6 +13,7 @@ import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +27,16 @@ _LAUNCH = ("cuda_runtime", "cuda_driver")
 _KERNEL = ("kernel", "gpu_memcpy", "gpu_memset")
 _NAMED = ("user_annotation", "python_function", "cpu_op")
 _BACKWARD = "autograd::engine::evaluate_function"
+_FLOW = "async_npu"
 _MODULE = "nn.Module: "
 _NUMBER_BEHIND = re.compile(r"[_.:#]\d+$")
 _MOST_NAMES = 5_000
 Ints = NDArray[np.int64]
+
+
+def _is_number(value: object) -> TypeGuard[int]:
+    """Whether a value can be a correlation or sequence number."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
 
 
 class _Pairs:
@@ -39,7 +47,7 @@ class _Pairs:
 
     def add(self, at: float, number: object) -> None:
         """Keep one more; what is no number is none."""
-        if isinstance(number, int) and not isinstance(number, bool) and abs(number) < 2**63:
+        if _is_number(number):
             self.at.append(at)
             self.number.append(number)
 
@@ -47,9 +55,9 @@ class _Pairs:
 class KernelCollector:
     """Sees the events of one trace, and keeps what tells of ops and layers."""
 
-    def __init__(self, wanted: Iterable[str]) -> None:
+    def __init__(self, wanted: Iterable[str], clock: Clock) -> None:
         self._wanted = {name: _pattern(name) for name in wanted}
-        self._clock = Clock()
+        self._clock = clock
         self._ops: list[tuple[int, str, object, float, float]] = []  # cell, kind, thread, start, end
         self._exact: list[tuple[int, str, float]] = []  # the same with its time in ms, as our traces say it
         self._layers: list[tuple[str, object, float, float]] = []
@@ -57,12 +65,15 @@ class KernelCollector:
         self.launches: dict[object, _Pairs] = defaultdict(_Pairs)
         self.forward_numbers: dict[object, _Pairs] = defaultdict(_Pairs)
         self._backwards: list[tuple[int, object, float, float]] = []  # sequence number, thread, start, end
+        self._arrivals = _Pairs()
         self._kernel_number, self._kernel_start, self._kernel_end = array("q"), array("d"), array("d")
         self.names: Counter[str] = Counter()
 
     def see(self, event: Event) -> None:
         """Take what is of use from one event."""
         name, category = event.get("name"), event.get("cat")
+        if category == _FLOW:
+            self._see_flow(event)
         if event.get("ph") != "X" or not isinstance(name, str) or not isinstance(category, str):
             return
         start, lasts = self._clock.at(event.get("ts")), duration(event.get("dur", 0))
@@ -79,9 +90,30 @@ class KernelCollector:
         elif category in "FBIW" and len(category) == 1:
             self._see_exact(name, arguments)
 
+    def _see_flow(self, event: Event) -> None:
+        """Take an arrow of Ascend's traces, which leads from a launch to where its kernel begins."""
+        at = self._clock.at(event.get("ts"))
+        if at is not None and event.get("ph") == "s":
+            self.launches[event.get("tid")].add(at, event.get("id"))
+        elif at is not None and event.get("ph") == "f":
+            self._arrivals.add(at, event.get("id"))
+
+    def attach(self, device: Spans) -> None:
+        """Make kernels of the spans of a device at which arrows arrive."""
+        if not len(self._arrivals.at) or not len(device):
+            return
+        order = np.argsort(device.start_us, kind="stable")
+        start, end = device.start_us[order], device.end_us[order]
+        at, number = _sorted(self._arrivals)
+        found = np.searchsorted(start, at, side="left").clip(max=len(start) - 1)
+        met = start[found] == at  # both are the same text in the file
+        self._kernel_number.extend(number[met].tolist())
+        self._kernel_start.extend(start[found[met]].tolist())
+        self._kernel_end.extend(end[found[met]].tolist())
+
     def _see_kernel(self, name: str, number: object, start: float, end: float) -> None:
         # A kernel that talks to the neighbouring stage waits for it; that is no cost of a layer.
-        if isinstance(number, int) and "SendRecv" not in name and "send_recv" not in name:
+        if _is_number(number) and "SendRecv" not in name and "send_recv" not in name:
             self._kernel_number.append(number)
             self._kernel_start.append(start)
             self._kernel_end.append(end)
@@ -111,9 +143,9 @@ class KernelCollector:
         number = arguments.get("Sequence number")
         if not isinstance(number, int) or number < 0 or not self._wanted:
             return
-        if name.startswith(_BACKWARD):
+        if name.startswith(_BACKWARD) or arguments.get("Fwd thread id"):
             self._backwards.append((number, thread, start, end))
-        elif not arguments.get("Fwd thread id"):
+        else:
             self.forward_numbers[thread].add(start, number)
 
     def _see_exact(self, name: str, arguments: Event) -> None:
@@ -151,7 +183,8 @@ class KernelCollector:
         kernels = _Kernels(self)
         forwards: dict[str, list[Spans]] = defaultdict(list)
         owner: dict[int, str] = {}
-        for name, thread, start, end in self._layers:
+        # An op may bear the number of the next layer's first one, so the later of two layers counts.
+        for name, thread, start, end in sorted(self._layers, key=lambda layer: layer[2]):
             forwards[name].append(kernels.launched(thread, start, end))
             owner.update(dict.fromkeys(kernels.numbers(thread, start, end), name))
         backwards: dict[str, list[Spans]] = {name: [] for name in forwards}

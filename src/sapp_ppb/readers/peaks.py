@@ -1,5 +1,5 @@
 """
-Peaks of memory: logs of dry runs, CSV files of a profiler, or a small YAML of numbers.
+Peaks of memory: logs of dry runs, CSV files of a profiler, a small YAML of numbers, or our traces.
 
 Which stage a file is of stands in its name or in that of its folder (``stage_3_rank_24``),
 unless it is given.
@@ -15,6 +15,7 @@ from pathlib import Path
 from sapp_ppb.costs.checks import number_fault, shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.text_file import read_text
+from sapp_ppb.readers.trace_events import trace_events
 from sapp_ppb.readers.yaml_file import read_yaml_document
 
 _LARGEST_FILE_MB = 1024
@@ -55,8 +56,9 @@ def read_peaks(paths: Sequence[str], *, fragments: bool = False) -> tuple[FoundP
     Parameters
     ----------
     paths
-        Logs (``.log``, ``.txt``), ``memory_record.csv``, ``npu_module_mem.csv``, a YAML, or
-        folders of logs and CSV files; ``3=PATH`` says that a file is of stage 3.
+        Logs (``.log``, ``.txt``), ``memory_record.csv``, ``npu_module_mem.csv``, a YAML, a
+        trace of ``sapp-ppb simulate --emit-trace`` (``.json``), or folders of logs and CSV
+        files; ``3=PATH`` says that a file is of stage 3.
     fragments
         Take what a dry run says with fragments instead of without.
 
@@ -107,6 +109,8 @@ def _files(paths: Sequence[str]) -> Iterator[tuple[int | None, Path]]:
 def _peaks_of(path: Path, stage: int | None, *, fragments: bool) -> list[FoundPeak]:
     if path.suffix.lower() in (".yaml", ".yml"):
         return _from_yaml(path)
+    if path.suffix.lower() == ".json":
+        return _from_trace(path)
     stage = _stage_of(path) if stage is None else stage
     if stage is None:
         fault = "its name says no stage, such as stage_3; give it as 3=PATH"
@@ -135,10 +139,8 @@ def _from_log(path: Path, *, fragments: bool) -> float:
     for kind in wanted:
         if kind in found:
             return found[kind]
-    fault = (
-        "says no 'Used peak memory usage (without fragments): ...M'; is it the log of a dry run to its end?"
-    )
-    raise InputError(str(path), [fault])
+    wanted_line = "Used peak memory usage (without fragments): ...M"
+    raise InputError(str(path), [f"says no {wanted_line!r}; is it the log of a dry run, to its end?"])
 
 
 def _from_csv(path: Path) -> float:
@@ -209,3 +211,18 @@ def _from_yaml(path: str | PathLike[str]) -> list[FoundPeak]:
     if faults:
         raise InputError(str(path), faults)
     return found
+
+
+def _from_trace(path: Path) -> list[FoundPeak]:
+    """Peaks that a trace of ours says of its stages, beside its events."""
+    about: dict[str, object] = {}
+    next(iter(trace_events(path, about)), None)  # what stands before the events is read with the first
+    other = about.get("otherData")
+    peaks = other.get("peak_memory_mb") if isinstance(other, dict) else None
+    if not isinstance(peaks, list) or any(number_fault("", mb) for mb in peaks):
+        raise InputError(str(path), ["is no trace of sapp-ppb simulate --emit-trace, which says its peaks"])
+    return [
+        FoundPeak(stage=stage, peak_mb=float(mb), source=str(path))
+        for stage, mb in enumerate(peaks)
+        if mb > 0
+    ]

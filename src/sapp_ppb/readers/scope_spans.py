@@ -10,7 +10,7 @@ device bear the whole path as their name.
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -54,9 +54,9 @@ def _spans(parts: Iterable[_Growing]) -> Spans:
 class ScopeCollector:
     """Sees the events of one trace, and keeps what tells of layers."""
 
-    def __init__(self, wanted: Iterable[str]) -> None:
+    def __init__(self, wanted: Iterable[str], clock: Clock) -> None:
         self._wanted = tuple(wanted)
-        self._clock = Clock()
+        self._clock = clock
         self._process: dict[object, str] = {}
         # By process, then by name: of two processes only one may be about scopes.
         self._layers: dict[object, dict[str, _Growing]] = defaultdict(lambda: defaultdict(_Growing))
@@ -172,6 +172,10 @@ class ScopeCollector:
         )
         return trace, tuple(notes)
 
+    def device(self) -> Spans:
+        """Give the spans in which the device works, waiting for neighbours left out."""
+        return _spans(part for pid, part in self._busy.items() if self._is_device(pid))
+
     def _is_device(self, process: object) -> bool:
         return self._process.get(process, "").startswith(_DEVICE)
 
@@ -185,21 +189,3 @@ class ScopeCollector:
         steps = times.most_common(1)[0][0]
         first = min((starts for starts in self._repeated.values() if len(starts) == steps), key=min)
         return (*sorted(first), self._last) if steps > 1 else ()
-
-
-def layer_index(name: str) -> int | None:
-    """
-    Index that stands before a layer's name.
-
-    Examples
-    --------
-    >>> layer_index("42-DecodeLayer"), layer_index("lm_head-Linear")
-    (42, None)
-    """
-    number = name.split("-", 1)[0]
-    return int(number) if number.isdecimal() and len(number) < 10 else None
-
-
-def by_index(layers: Mapping[str, Spans]) -> list[str]:
-    """Names by their index, those without one last."""
-    return sorted(layers, key=lambda name: (layer_index(name) is None, layer_index(name) or 0, name))

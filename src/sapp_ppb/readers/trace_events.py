@@ -28,6 +28,8 @@ def trace_events(
     """
     Give the events of a trace file, whatever they are; entries that are no objects are left out.
 
+    An event's ``pid`` and ``tid`` are numbers or text, or None for anything else.
+
     Parameters
     ----------
     path
@@ -51,6 +53,9 @@ def trace_events(
             for value in _listed(stream, {} if about is None else about):
                 events += 1
                 if isinstance(value, dict):
+                    for key in ("pid", "tid"):
+                        if not isinstance(value.get(key), int | str):
+                            value[key] = None
                     yield value
     except (_Broken, EOFError, zlib.error, OSError, ValueError) as error:
         after = f", after {events:,} events" if events else ""

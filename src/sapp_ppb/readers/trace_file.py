@@ -9,9 +9,10 @@ from sapp_ppb.costs.measured import TraceContent
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.kernel_spans import KernelCollector
 from sapp_ppb.readers.scope_spans import ScopeCollector
-from sapp_ppb.readers.trace_events import Watch, trace_events
+from sapp_ppb.readers.trace_events import Clock, Watch, trace_events
 
 _RANK = re.compile(r"(?:rank|device)[-_]?(\d{1,6})", re.IGNORECASE)
+_BESIDE = re.compile(r"profiler_info_(\d{1,6})\.json")
 _NUMBER = re.compile(r"(\d{1,6})$")
 _TRACES = ("*.json", "*.json.gz", "*.raw.gz")
 # What profilers write beside their timelines.
@@ -39,11 +40,13 @@ def read_trace(path: str | PathLike[str], wanted: Iterable[str], watch: Watch | 
     """
     about: dict[str, object] = {}
     names = tuple(wanted)
-    scopes, kernels = ScopeCollector(names), KernelCollector(names)
+    clock = Clock()
+    scopes, kernels = ScopeCollector(names, clock), KernelCollector(names, clock)
     for event in trace_events(path, about, watch):
         scopes.see(event)
         kernels.see(event)
     source, rank = str(path), _rank(Path(path), about)
+    kernels.attach(scopes.device())
     ops, notes = kernels.ops(source)
     found, more = kernels.scopes(source, rank)
     if found is None:
@@ -81,5 +84,10 @@ def _rank(path: Path, about: dict[str, object]) -> int | None:
     if isinstance(distributed, dict) and isinstance(distributed.get("rank"), int):
         return int(distributed["rank"])
     name = path.name.split(".")[0]
-    found = _RANK.search(name) or _NUMBER.search(name) or _RANK.search(str(path.parent))
+    beside = [
+        file.name for folder in path.parents[:2] for file in sorted(folder.glob("profiler_info_*.json"))
+    ]
+    # Ascend's profiler leaves its rank in the name of a file beside, one for each rank in a folder.
+    told = _BESIDE.fullmatch(beside[0]) if len(beside) == 1 else None
+    found = _RANK.search(name) or told or _NUMBER.search(name) or _RANK.search(str(path.parent))
     return int(found[1]) if found else None
