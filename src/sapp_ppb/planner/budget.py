@@ -4,11 +4,14 @@ from dataclasses import dataclass
 
 from sapp_ppb.problem import Problem
 
-# Seconds of one move on a slow core: its own work, then a share for every op that
-# may be timed and every layer that is copied.  Twice what a current core takes.
-_MOVE_S = 8e-6
-_PER_OP_S = 2.6e-9
+# Seconds of one move: its own work, then a share for every op that may be timed, every layer
+# that is copied and every entry that a stage can hold.  Somewhat more than a current core takes.
+_MOVE_S = 6e-6
+_PER_OP_S = 0.6e-9
 _PER_LAYER_S = 1e-8
+_PER_ENTRY_S = 1.2e-7
+# When the clock stops a run that takes longer than it was sized to: a share of the limit, and seconds.
+_LATE, _LATER_S = 1.08, 0.8
 # Share of the time limit that the work is sized to, and the seconds, or share, of
 # it that go to the search where branch and bound can follow.
 _USED = 0.85
@@ -31,13 +34,13 @@ class Budget:
         Moves of the search.
     work
         Units of linear programming for branch and bound.
-    time_limit_s
+    stop_s
         When the clock stops the run all the same.
     """
 
     moves: int
     work: int
-    time_limit_s: float
+    stop_s: float
 
 
 def number_of_ops(problem: Problem) -> int:
@@ -54,11 +57,12 @@ def budget_for(problem: Problem, time_limit_s: float) -> Budget:
     >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=100, forward_ms=1)
     >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=10, micro_batches=100)
-    >>> budget_for(problem, 10.0).moves  # 8.5 s of 8 + 2000 ops x 0.0026 + 100 layers x 0.01 us
-    598591
+    >>> budget_for(problem, 10.0).moves  # 8.5 s of 6 + 2000 ops x 0.0006 + 100 x 0.01 + 1 x 0.12 us
+    1021634
     """
     ops = number_of_ops(problem)
-    move_s = _MOVE_S + _PER_OP_S * ops + _PER_LAYER_S * problem.model.body_count
+    model = problem.model
+    move_s = _MOVE_S + _PER_OP_S * ops + _PER_LAYER_S * model.body_count + _PER_ENTRY_S * len(model.bodies)
     seconds = _USED * time_limit_s
     searched = seconds
     if problem.interleave > 1:
@@ -67,5 +71,5 @@ def budget_for(problem: Problem, time_limit_s: float) -> Budget:
     return Budget(
         moves=max(100, int(searched / move_s)),
         work=int((seconds - searched) * _WORK_A_SECOND),
-        time_limit_s=time_limit_s,
+        stop_s=_LATE * time_limit_s + _LATER_S,
     )

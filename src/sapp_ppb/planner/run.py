@@ -212,9 +212,7 @@ class Run:
         self._report("proof")
         try:
             tree = self._tree(self.best)
-            for number, progress in enumerate(
-                tree.run(self.budget.work, self.started + self.budget.time_limit_s)
-            ):
+            for number, progress in enumerate(tree.run(self.budget.work, self.started + self.budget.stop_s)):
                 self.bound_ms = max(self.bound_ms, progress.bound_ms)
                 if progress.plan is not None:
                     self._consider(progress.plan)
@@ -296,13 +294,13 @@ class Run:
         return StoppedBy.TIME if self._remaining() <= 0.0 else None
 
     def _remaining(self) -> float:
-        return max(0.0, self.budget.time_limit_s - self.seconds)
+        return max(0.0, self.budget.stop_s - self.seconds)
 
     def _polished(self, best: Timeline) -> Timeline:
         """Prefer less recompute, lower peaks and smoother splits among plans that are no slower."""
         slowest = best.makespan_ms * (1 + _ROUNDING)
         candidates = [best]
-        if self._searches and self.seconds < self.budget.time_limit_s:
+        if self._searches and self.seconds < self.budget.stop_s:
             moves = min(_POLISHING_MOVES, self.budget.moves // _POLISHED)
             polished = self._searches[0].polish(best.plan, slowest, moves)
             if polished is not None and self._allowed(polished):

@@ -24,9 +24,10 @@ from sapp_ppb.simulator.timeline import hop_times, simulate
 
 Array = NDArray[np.float64]
 
-# A start takes this many moves to settle; more budget buys more starts, in these limits.
-_MOVES_A_START = 12_000
-_FEWEST_STARTS, _MOST_STARTS = 6, 64
+# A start takes this many moves for every cell to settle, and these at least; more budget buys
+# more starts, in these limits.
+_MOVES_A_CELL, _MOVES_A_START = 375, 12_000
+_FEWEST_STARTS, _MOST_STARTS = 4, 64
 _REFINED = 3
 # Share of the moves that goes to the starts.
 _SCATTERED = 0.75
@@ -39,8 +40,9 @@ _POOL = 64
 _HOT, _COLD = 5e-3, 5e-5
 # Starts differ in temperature by these factors, in turn; the refined ones are colder.
 _HEATS, _COLDER = (1.0, 4.0, 0.2, 4.0, 1.0), 1 / 3
-# Ops of a step that is long enough to be shortened for the first look.
-_LONG = 30_000
+# Ops of a long step, and heats and spreads of its starts: what is lost by melting or scattering
+# them takes too long to be won back.  Of very many micro-batches so many a stage are enough.
+_LONG, _LONG_HEATS, _LONG_SPREADS, _ROUNDS_OF_STAGES = 30_000, (0.04,), (0.0,), 4
 # Temperatures among plans of equal makespan, in forward times of a layer.
 _WARM, _COOL = 0.2, 1e-6
 # What unevenness weighs against the makespan, in temperatures.
@@ -177,11 +179,12 @@ def _timing(problem: Problem) -> Timing:
 def _shorter(problem: Problem) -> Problem | None:
     """Find the same problem with as few micro-batches as fill the pipeline, where that saves much."""
     ops, whole = number_of_ops(problem), problem.micro_batches % problem.stages == 0
-    if ops < _LONG or not whole or problem.micro_batches < 4 * problem.stages or problem.micro_batch_group:
+    few = problem.micro_batches < 2 * _ROUNDS_OF_STAGES * problem.stages
+    if ops < _LONG or not whole or few or problem.micro_batch_group:
         return None
     if problem.schedule_name in (ScheduleName.CUSTOM, ScheduleName.ZB_AUTO):  # orders for this M alone
         return None
-    return replace(problem, micro_batches=2 * problem.stages)
+    return replace(problem, micro_batches=_ROUNDS_OF_STAGES * problem.stages)
 
 
 class Search:
@@ -248,18 +251,21 @@ class Search:
 
     def _weights(self, start: int) -> Array | None:
         """
-        Draw the cells' shares of a start: alike, chunks at random, or no layers in the first chunk.
+        Draw the cells' shares of a start: alike, at random by chunk, or no layers in early chunks.
 
-        The first chunk's micro-batches live longest, and where cells may be empty the
-        best plans can leave it so and fill the others evenly, the later ones a little more.
+        The first chunks' micro-batches live longest, and where cells may be empty the best
+        plans can leave the first one so and fill the others evenly, the later ones a little
+        more, or leave half of them so and fill the last one most.
         """
         chunks, stages = self.problem.interleave, self.problem.stages
-        if chunks == 1 or start % 3 == 0:
+        if chunks == 1 or start % 4 == 0:
             return None
-        if start % 3 == 1:
+        if start % 4 == 1:
             return np.repeat(self._numbers.exponential(size=chunks) + 1e-9, stages)
-        tilt = self._numbers.uniform(0.0, 0.3) * np.linspace(-1, 1, chunks - 1) if chunks > 2 else np.zeros(1)
-        return np.repeat(np.concatenate([[1e-9], 1.0 + tilt]), stages)
+        empty = 1 if start % 4 == 2 else chunks // 2
+        growth = self._numbers.uniform(1.0, 1.3) if start % 4 == 2 else self._numbers.uniform(2.0, 5.0)
+        shares = np.concatenate([np.full(empty, 1e-9), growth ** np.arange(chunks - empty)])
+        return np.repeat(shares, stages)
 
     def _fresh(self, bound: NDArray[np.int64]) -> State:
         """State of given cells, every layer in its fastest type where that fits."""
@@ -357,15 +363,18 @@ class Search:
             The state at work, after every round.
         """
         scattered = int(_SCATTERED * moves * self._cheaper)
-        number = min(max(scattered // _MOVES_A_START, _FEWEST_STARTS), _MOST_STARTS)
+        moves_a_start = max(_MOVES_A_START, _MOVES_A_CELL * self.problem.cells)
+        number = min(max(scattered // moves_a_start, _FEWEST_STARTS), _MOST_STARTS)
+        is_long = number_of_ops(self.problem) >= _LONG
+        heats, spreads = (_LONG_HEATS, _LONG_SPREADS) if is_long else (_HEATS, _SPREADS)
         states = []
         self._time_on(self._coarse)
         for start in range(number):
-            spread = _SPREADS[start % len(_SPREADS)]
+            spread = spreads[start % len(spreads)]
             state = self.resume(known) if known else self.start(spread, self._weights(start))
             states.append(state)
-            hot = _HOT * _HEATS[start % len(_HEATS)]
-            yield from self.anneal(state, scattered // number, hot=hot)
+            hot = _HOT * heats[start % len(heats)]
+            yield from self.anneal(state, scattered // number, hot=hot, cold=min(_COLD, hot / 10))
         self._time_on(self._fine)
         if self._coarse is not self._fine:
             for state in states:
