@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)  ## plan the example model and say where its picture is
 	$(BIN)/sapp-ppb plan examples/llama2_70b.json -s 16 -i 2 -mb 32 -mem 56000 -o build/demo --force
-	@echo "the plan file is build/demo/plan.json, its picture build/demo/timeline.png"
+	@echo "open build/demo/report.html in a browser; the picture is build/demo/timeline.png, the plan build/demo/plan.json"
 
 pictures: $(STAMP)  ## draw the pictures of the README anew
 	$(BIN)/python examples/before_and_after.py docs/images/before_and_after.png

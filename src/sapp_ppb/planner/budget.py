@@ -19,8 +19,9 @@ _SEARCHED_S = 6.0
 _SEARCHED, _SEARCHED_LONG = 0.15, 0.7
 # Ops from which a step is long: linear programs of that many cells prove little in minutes.
 _LONG = 60_000
-# Units of linear programming (simplex iterations times rows) done in a second.
-_WORK_A_SECOND = 2_200_000
+# Units of linear programming (simplex iterations times rows) done in a second, at most, and where
+# there are many cells, as rows of a large program are longer: so many by the number of cells.
+_WORK_A_SECOND, _WORK_OF_CELLS = 4_500_000, 384_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,6 @@ def budget_for(problem: Problem, time_limit_s: float) -> Budget:
         searched = max(min(seconds / 2, _SEARCHED_S), share * seconds)
     return Budget(
         moves=max(100, int(searched / move_s)),
-        work=int((seconds - searched) * _WORK_A_SECOND),
+        work=int((seconds - searched) * min(_WORK_A_SECOND, _WORK_OF_CELLS / problem.cells)),
         stop_s=_LATE * time_limit_s + _LATER_S,
     )

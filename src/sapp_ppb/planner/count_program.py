@@ -78,7 +78,7 @@ class CountProgram(PathProgram):
     """
 
     def __init__(self, problem: Problem, cutoff_ms: float) -> None:
-        super().__init__(problem, cutoff_ms)
+        super().__init__(problem, cutoff_ms, devex=True)
         self._tables = layer_tables(problem)
         self._most = _most_layers(problem, self._tables, cutoff_ms)
         self._typed = self._add_types()

@@ -24,6 +24,8 @@ class PathProgram:
     ----------
     cutoff_ms
         Makespan of the best plan known; sets the program's unit.
+    devex
+        As of ``LinearProgram``.
 
     Attributes
     ----------
@@ -31,11 +33,11 @@ class PathProgram:
         Simplex iterations times rows so far, for the budget.
     """
 
-    def __init__(self, problem: Problem, cutoff_ms: float) -> None:
+    def __init__(self, problem: Problem, cutoff_ms: float, *, devex: bool = False) -> None:
         self.problem = problem
         self.work = 0
         self._unit = cutoff_ms / UNITS
-        self._program = LinearProgram()
+        self._program = LinearProgram(devex=devex)
         self._makespan = self._program.add_column(1.0, 0.0, math.inf)
         # W has columns only where ops are priced by it.
         self._parts = 3 if price_rule(problem)[:, :, 2].any() else 2
@@ -46,6 +48,7 @@ class PathProgram:
             ]
         )
         self._first_cut = 0  # set once all other rows are there
+        self._ages = np.zeros(0, dtype=np.int64)  # looks at each cut since it last bound
 
     def _times_of(self, values: Floats) -> Floats:
         """F, B and W of the cells in a solution, milliseconds, W zero where nothing is priced by it."""
@@ -60,9 +63,15 @@ class PathProgram:
             terms |= {int(columns[cell]): -float(uses[cell]) for cell in np.flatnonzero(uses)}
         self._program.add_row(terms, lower=cut.hops_ms / self._unit)
 
-    def drop_slack_cuts(self) -> None:
-        """Forget the paths that do not bind."""
-        self._program.drop_slack_rows(self._first_cut)
+    def drop_slack_cuts(self, most: int) -> None:
+        """Forget the paths that have not bound for longest, until there are ``most`` or all left bind."""
+        slack = self._program.slack_rows(self._first_cut)
+        ages = np.concatenate([self._ages, np.zeros(len(slack) - len(self._ages), dtype=np.int64)])
+        ages = np.where(slack, ages + 1, 0)
+        oldest = np.argsort(-ages, kind="stable")[: max(len(ages) - most, 0)]
+        dropped = oldest[ages[oldest] > 0]
+        self._program.drop_rows(np.sort(dropped) + self._first_cut)
+        self._ages = np.delete(ages, dropped)
 
     @property
     def cuts(self) -> int:

@@ -33,10 +33,12 @@ _WINDOWS = 1
 # Share of a node's own point in the point that is separated.
 _PULL = 0.6
 _ROOT_ROUNDS, _NODE_ROUNDS = 300, 12
-# Rounds without this rise, as a share, in the last few are the end of separating.
-_RISE, _PATIENCE = 3e-5, 4
+# Rounds without this rise, as a share, in the last few are the end of separating; the root, whose
+# paths serve all nodes, is given more.
+_RISE, _PATIENCE, _ROOT_PATIENCE = 3e-5, 4, 12
 _CANDIDATES = 4
 _MOST_CUTS = 300
+_FEW_CELLS = 64
 
 
 class Point(Protocol):
@@ -81,8 +83,8 @@ class Program(Protocol[R, P]):
     def cuts(self) -> int:
         """Paths that are stated."""
 
-    def drop_slack_cuts(self) -> None:
-        """Forget the paths that do not bind."""
+    def drop_slack_cuts(self, most: int) -> None:
+        """Forget paths that do not bind, until there are ``most``."""
 
     def tightened(self, region: R, point: P, room_ms: float) -> R:
         """Region without what is proven to cost more than ``room_ms`` above the point's bound."""
@@ -145,6 +147,8 @@ class Tree(Generic[R, P]):
         self._cutoff_ms = cutoff_ms
         self._centre, self._centre_ms = centre, math.inf
         self._separator = Separator(program.problem)
+        # A large program is slow to solve, and worth cutting longer before it is split.
+        self._scale = 1 if program.problem.cells <= _FEW_CELLS else 2
         self._left_ms = math.inf  # least bound of what was closed or could be split no further
         self._met: Plan | None = None  # better plan that has not been told yet
         self._numbers = itertools.count()
@@ -219,15 +223,17 @@ class Tree(Generic[R, P]):
         self._program.enter(region)
         point = self._program.solve()
         bounds = [point.bound_ms]
+        patience = _ROOT_PATIENCE if rounds == _ROOT_ROUNDS else self._scale * _PATIENCE
         while len(bounds) <= rounds and bounds[-1] < self._closed_ms and time.monotonic() <= deadline:
             if not self._cut(point):
                 break
             point = self._program.solve()
             bounds.append(point.bound_ms)
-            if len(bounds) > _PATIENCE and bounds[-1] - bounds[-1 - _PATIENCE] < _RISE * bounds[-1]:
+            if len(bounds) > patience and bounds[-1] - bounds[-1 - patience] < _RISE * bounds[-1]:
                 break
-        if self._program.cuts > _MOST_CUTS:
-            self._program.drop_slack_cuts()
+        before = self._program.cuts
+        self._program.drop_slack_cuts(self._scale * _MOST_CUTS)
+        if self._program.cuts < before:
             # What was dropped must be found again when it binds again.
             self._separator.forget()
         return point
@@ -271,7 +277,7 @@ class Tree(Generic[R, P]):
             if rises[0] * rises[1] > best[0]:
                 best = (rises[0] * rises[1], open_sides)
         for side in best[1]:
-            yield self._node(side, node.bound_ms, _NODE_ROUNDS, deadline)
+            yield self._node(side, node.bound_ms, self._scale * _NODE_ROUNDS, deadline)
 
     def _ended(self, node: _Node[R, P], deadline: float) -> Iterator[_Node[R, P]]:
         """Go on where nothing can be split: only paths not yet stated can be wrong."""
@@ -286,4 +292,4 @@ class Tree(Generic[R, P]):
             self._take(again.point)
             self._left_ms = min(self._left_ms, max(again.bound_ms, self._closed_ms))
             for rest in self._program.set_apart(node.region, again.point):
-                yield self._node(rest, node.bound_ms, _NODE_ROUNDS, deadline)
+                yield self._node(rest, node.bound_ms, self._scale * _NODE_ROUNDS, deadline)
