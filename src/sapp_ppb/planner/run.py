@@ -47,6 +47,8 @@ _REFINING_MOVES = 30_000
 _FROM_KNOWN = 4
 # Moves among plans of equal makespan at the end: a share of all, as a divisor, and the most.
 _POLISHED, _POLISHING_MOVES = 20, 20_000
+# Cells beyond which counts prove more in the same time than patterns do.
+_MOST_CELLS = 64
 # Seeds of searches side by side are this far apart.
 _SEEDS = 7_919
 
@@ -240,6 +242,8 @@ class Run:
     def _tree(self, best: Timeline) -> Tree[Any, Any]:
         """Branch and bound over patterns where they can be listed, over counts elsewhere."""
         cutoff, centre = best.makespan_ms, price(best.plan).times_ms
+        if self.problem.cells > _MOST_CELLS:
+            return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
         try:
             patterns = list_patterns(self.problem, cutoff, may_mix=self._may_mix)
         except TooManyPatternsError:
