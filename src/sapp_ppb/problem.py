@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -332,6 +332,19 @@ class Problem:
             hop_ms=self.hop_ms,
             most_live=tuple(most_live(cell, limit - constant, self.stages) for cell, limit, constant in held),
         )
+
+    def changed(self, **changes: object) -> "Problem":
+        """
+        Give the same problem with other fields and the same order, which ``zb-auto`` would make anew.
+
+        Raises
+        ------
+        InputError
+            When the fields can not be.
+        """
+        other = replace(self, **changes)  # type: ignore[arg-type]
+        vars(other)["order"] = self.order
+        return other
 
     @cached_property
     def cell_at(self) -> tuple[tuple[int, ...], ...]:

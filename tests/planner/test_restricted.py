@@ -16,6 +16,7 @@ from sapp_ppb.plan import Outcome, Plan, Status
 from sapp_ppb.planner import plan_pipeline
 from sapp_ppb.planner.planning import type_sets
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import simulate
 from sapp_ppb.targets import mixed_cells
 from tests.planner.brute_force import all_plans, small_problem
@@ -236,6 +237,18 @@ def test_few_types_split_a_problem_into_those_that_have_every_plan_allowed(chain
     assert [each.recompute for each in type_sets(replace(chain, max_recompute_types=0))] == [
         (Recompute.NONE,)
     ]
+
+
+def test_few_types_leave_the_order_that_was_made_for_the_problem():
+    # zb-auto makes its order from the types that a problem may use; those of a set are fewer.
+    problem, may_mix = drawn(1702) or (None, False)
+    assert problem is not None
+    assert problem.schedule_name is ScheduleName.ZB_AUTO
+    assert problem.max_recompute_types == 1
+    outcome = plan_pipeline(problem, time_limit_s=_TIME_LIMIT_S)
+    assert outcome.plan is not None
+    assert outcome.makespan_ms == simulate(outcome.plan).makespan_ms
+    assert outcome.makespan_ms == pytest.approx(optimum_ms(problem, may_mix=may_mix), rel=1e-9)
 
 
 def test_a_plan_to_begin_with_is_never_lost(chain):

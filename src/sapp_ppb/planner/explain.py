@@ -106,7 +106,7 @@ def explain(outcome: Outcome, seconds: float) -> Explanation:
         makespan_ms=timeline.makespan_ms,
         unlimited_memory=_relaxed(
             plan,
-            replace(plan.problem, memory_limit_mb=None, memory_margin=0.0),
+            plan.problem.changed(memory_limit_mb=None, memory_margin=0.0),
             seconds / 2,
             # Without a limit nothing is relaxed, and what is known stands.
             known_ms=bound_ms if plan.problem.memory_limit_mb is None else None,
@@ -140,7 +140,7 @@ def _with_free_recompute(problem: Problem) -> Problem:
         else layer
         for layer in problem.model.layers
     )
-    return replace(problem, model=replace(problem.model, layers=layers))
+    return problem.changed(model=replace(problem.model, layers=layers))
 
 
 def _divisible_ms(problem: Problem) -> float:

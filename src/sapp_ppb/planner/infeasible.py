@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from dataclasses import replace
 
 from sapp_ppb.errors import PlannerNote, SolverError
 from sapp_ppb.plan import Plan, Shortage
@@ -9,6 +10,7 @@ from sapp_ppb.planner.baselines import baselines
 from sapp_ppb.planner.least_memory import LeastMemory, least_memory
 from sapp_ppb.planner.remedies import find_remedies
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator.price import price
 from sapp_ppb.simulator.timeline import Peak, stage_peaks
 from sapp_ppb.targets import may_mix_selective_and_comm, mixed_cells
@@ -17,6 +19,8 @@ from sapp_ppb.targets import may_mix_selective_and_comm, mixed_cells
 _PROVEN = 0.01
 # Shares of the time for the plan that exceeds its limits least, and for the smallest limit.
 _FOR_EXCESS, _FOR_LIMIT = 0.5, 0.5
+# Shares of the smallest limit that are tried where the order changes with it.
+_STEPS = (1.0, 1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
 # Seconds for the remedies, however much time is left.
 _REMEDIES_S = 4.0
 
@@ -41,6 +45,8 @@ def find_shortage(problem: Problem, *, time_limit_s: float) -> Shortage:
     stage = over.index(max(over))
     left = time_limit_s - (time.monotonic() - started)
     smallest, proven = _smallest_limit(problem, peaks, least, _FOR_LIMIT * left)
+    if problem.schedule_name is ScheduleName.ZB_AUTO:  # another limit has another order
+        smallest, proven = _limit_that_holds(problem, plan, smallest), False
     left = time_limit_s - (time.monotonic() - started)
     return Shortage(
         stage=stage,
@@ -53,6 +59,16 @@ def find_shortage(problem: Problem, *, time_limit_s: float) -> Shortage:
             *find_remedies(problem, plan, time_limit_s=min(_REMEDIES_S, left)),
         ),
     )
+
+
+def _limit_that_holds(problem: Problem, plan: Plan, limit_mb: float) -> float:
+    """Raise a limit in steps until the plan fits under the order that is made for it."""
+    for share in _STEPS:
+        there = replace(problem, memory_limit_mb=share * limit_mb)
+        peaks = stage_peaks(there, price(Plan(problem=there, counts=plan.counts)))
+        if max(_over(there, peaks)) <= 0.0:
+            return share * limit_mb
+    return _STEPS[-1] * limit_mb
 
 
 def _least(problem: Problem, time_limit_s: float, *, one_limit: bool = False) -> LeastMemory:

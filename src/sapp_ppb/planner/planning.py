@@ -159,7 +159,7 @@ def type_sets(problem: Problem) -> list[Problem]:
     faults: tuple[str, ...] = ()
     for chosen in itertools.combinations(types, most):
         try:
-            found.append(replace(problem, recompute=(*none, *chosen), max_recompute_types=None))
+            found.append(problem.changed(recompute=(*none, *chosen), max_recompute_types=None))
         except InputError as error:  # a layer that has none of the types
             faults = error.faults
     if not found:
