@@ -1,11 +1,13 @@
 """Fix: the part of a plan that is given, while the rest is still to be decided."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import Model, Recompute
+from sapp_ppb.costs.checks import shown
 
 Ints = NDArray[np.int64]
 
@@ -90,3 +92,42 @@ class Fix:
             for layer, number in zip(model.bodies, kept.sum(axis=(1, 2)).tolist(), strict=True)
             if number > layer.count
         ]
+
+    def size_faults(self, least: Sequence[int]) -> list[str]:
+        """Say which cells have fewer layers than they must; ``least`` of shape (cells,)."""
+        return [
+            f"fix leaves cell {cell} {number} of at least {fewest} layers; allow fewer with --min-layers"
+            for cell, (number, fewest) in enumerate(zip(self.layers or (), least, strict=True))
+            if number < fewest
+        ]
+
+    def recompute_faults(
+        self, model: Model, considered: Sequence[tuple[Recompute, ...]], most: int | None
+    ) -> list[str]:
+        """
+        Say which recompute is not allowed, or leaves layers that can not be left alone.
+
+        Parameters
+        ----------
+        considered
+            Types that each BODY entry may have.
+        most
+            How many types besides NONE may be mixed; None for any number.
+        """
+        if most is not None and len(self.types) > most:
+            mixed = ", ".join(r.label for r in self.types)
+            return [f"fix mixes {mixed}, more than the {most} of max-recompute-types"]
+        faults = []
+        for layer, kept, types in zip(model.bodies, self.recomputed, considered, strict=True):
+            name, rest = shown(layer.name), layer.count - int(kept.sum())
+            faults += [
+                f"fix recomputes {name} as {r.label}, which recompute or the model does not allow"
+                for r in Recompute
+                if kept[r].any() and r not in types
+            ]
+            if rest and Recompute.NONE not in types:
+                faults.append(
+                    f"fix recomputes {kept.sum()} layers of {name} and none of the other {rest}, "
+                    "which recompute or the model does not allow"
+                )
+        return faults

@@ -7,8 +7,9 @@ from functools import cached_property
 from itertools import pairwise
 
 from sapp_ppb.costs import Layer, LayerKind, Model, Recompute
-from sapp_ppb.costs.checks import LARGEST_NUMBER, shown
+from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.even import even_cells, most_live
+from sapp_ppb.costs.margin import margin_faults, margin_share, plain_margin
 from sapp_ppb.costs.per_stage import PerStage, listed, per_stage_faults, plain, spread
 from sapp_ppb.errors import InputError
 from sapp_ppb.fix import Fix
@@ -138,7 +139,7 @@ class Problem:
         ]
         if not faults:
             object.__setattr__(self, "recompute", _types(self.recompute))
-            object.__setattr__(self, "memory_margin", _plain_margin(self.memory_margin))
+            object.__setattr__(self, "memory_margin", plain_margin(self.memory_margin))
             faults = [
                 *self._chain_faults(),
                 *self._margin_faults(),
@@ -186,7 +187,7 @@ class Problem:
             *per_stage_faults("memory-limit", self.memory_limit_mb, stages, "MB"),
             *per_stage_faults("constant-memory", self.constant_memory_mb, stages, "MB"),
             *per_stage_faults("p2p", self.p2p_ms, edges, "ms"),
-            *_margin_faults(self.memory_margin),
+            *margin_faults(self.memory_margin),
         ]
 
     def _mode_faults(self) -> list[str]:
@@ -261,29 +262,15 @@ class Problem:
 
     def _fix_faults(self) -> list[str]:
         """Faults of what is fixed; only called once the sizes are known to be right."""
-        if self.fix is None or (faults := self.fix.faults(self.model, self.cells)):
-            return [] if self.fix is None else faults
-        if self.fix.layers is not None:
-            return [
-                f"fix leaves cell {cell} {number} of at least {self.least_layers(cell)} layers; "
-                "allow fewer with --min-layers"
-                for cell, number in enumerate(self.fix.layers)
-                if number < self.least_layers(cell)
-            ]
-        most = self.max_recompute_types
-        if most is not None and len(self.fix.types) > most:
-            return [f"fix mixes {_labels(self.fix.types)}, more than the {most} of max-recompute-types"]
-        return [
-            f"fix recomputes {shown(layer.name)} as {r.label}, which recompute or the model does not allow"
-            for layer, kept in zip(self.model.bodies, self.fix.recomputed, strict=True)
-            for r in Recompute
-            if kept[r].any() and r not in self.considered(layer)
-        ] + [
-            f"fix recomputes {kept.sum()} layers of {shown(layer.name)} and none of the other "
-            f"{layer.count - kept.sum()}, which recompute or the model does not allow"
-            for layer, kept in zip(self.model.bodies, self.fix.recomputed, strict=True)
-            if kept.sum() < layer.count and Recompute.NONE not in self.considered(layer)
-        ]
+        if self.fix is None:
+            return []
+        faults = self.fix.faults(self.model, self.cells)
+        if not faults and self.fix.layers is not None:
+            faults = self.fix.size_faults([self.least_layers(cell) for cell in range(self.cells)])
+        elif not faults:
+            considered = [self.considered(layer) for layer in self.model.bodies]
+            faults = self.fix.recompute_faults(self.model, considered, self.max_recompute_types)
+        return faults
 
     def _chain_faults(self) -> list[str]:
         needed = sum(self.least_layers(cell) for cell in range(self.cells))
@@ -366,7 +353,7 @@ class Problem:
         """MB of each stage's limit that are kept free; shape (S,)."""
         margin = self.memory_margin
         if isinstance(margin, str) and self.memory_limit_mb is not None:
-            return tuple(limit * _share(margin) for limit in spread(self.memory_limit_mb, self.stages))
+            return tuple(limit * margin_share(margin) for limit in spread(self.memory_limit_mb, self.stages))
         return (0.0 if isinstance(margin, str) else float(margin),) * self.stages
 
     def limit_for(self, needed_mb: float) -> float:
@@ -383,7 +370,7 @@ class Problem:
         200.0
         """
         margin = self.memory_margin
-        return needed_mb / (1 - _share(margin)) if isinstance(margin, str) else needed_mb + margin
+        return needed_mb / (1 - margin_share(margin)) if isinstance(margin, str) else needed_mb + margin
 
     @property
     def constant_per_stage_mb(self) -> tuple[float, ...]:
@@ -434,32 +421,3 @@ def _types(recompute: Sequence[Recompute] | None) -> tuple[Recompute, ...] | Non
 
 def _labels(types: Iterable[Recompute]) -> str:
     return ", ".join(r.label for r in types)
-
-
-def _share(text: str) -> float:
-    """Share that a text such as ``"5%"`` means; not a number for any other text."""
-    number = text.strip()
-    try:
-        return (
-            float(number.removesuffix("%")) / 100 if number.endswith("%") and "_" not in number else math.nan
-        )
-    except ValueError:
-        return math.nan
-
-
-def _margin_faults(margin: object) -> list[str]:
-    if isinstance(margin, str):
-        if 0 <= _share(margin) < 1:
-            return []
-    elif isinstance(margin, int | float) and not isinstance(margin, bool) and 0 <= margin <= LARGEST_NUMBER:
-        return []
-    allowed = "a number of at least 0 MB, or a share from 0% to below 100%"
-    return [f"memory-margin must be {allowed} (got {shown(margin)})"]
-
-
-def _plain_margin(margin: float | str) -> float | str:
-    """Give equal margins one form."""
-    if not isinstance(margin, str):
-        return float(margin) + 0.0  # + 0.0: -0.0 becomes 0.0
-    percent = float(margin.strip().removesuffix("%"))
-    return f"{percent:.15g}%" if percent > 0.0 else 0.0

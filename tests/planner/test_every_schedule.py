@@ -31,8 +31,6 @@ def names(problems) -> list[tuple[str, int]]:
 
 
 def test_every_schedule_that_takes_the_sizes_is_tried_once(problem):
-    # zb-auto of equal stages has the order of interleaved-zero-bubble, and interleaved with one chunk is
-    # no order of its own kind; gpipe takes backwards first in, looped-bfs last in first out.
     tried = names(schedule_problems(problem, None))
     assert len(tried) == len(set(tried))
     assert {("zbv", 2), ("dualpipev", 2), ("interleaved", 2), ("1f1b", 1), ("gpipe", 1)} <= set(tried)

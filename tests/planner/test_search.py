@@ -8,8 +8,8 @@ import pytest
 
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.plan import Plan
+from sapp_ppb.planner.moves_kernel import shift
 from sapp_ppb.planner.search import Search, State
-from sapp_ppb.planner.search_kernel import shift
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
 from sapp_ppb.simulator.price import price

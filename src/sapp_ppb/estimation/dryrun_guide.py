@@ -13,7 +13,8 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.costs import Model, Recompute
+from sapp_ppb.costs.unit_layer import unit_layer
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
@@ -35,7 +36,7 @@ class Guide:
     Attributes
     ----------
     plans
-        What to run in each round, with placeholder costs.
+        What to run in each round, with costs that say nothing.
     unknowns
         Names of what their peaks tell.
     condition
@@ -95,11 +96,8 @@ def dryrun_guide(
 
 
 def _problem(stages: int, layers: int, micro_batches: int) -> Problem:
-    every = dict.fromkeys(Recompute, 1.0)
-    body = layer_from_times(
-        name="BODY", kind=LayerKind.BODY, count=layers, forward_ms=1.0, activation_mb=every
-    )
-    return Problem(model=Model(name="guide", layers=(body,)), stages=stages, micro_batches=micro_batches)
+    model = Model(name="guide", layers=(unit_layer("BODY", layers),))
+    return Problem(model=model, stages=stages, micro_batches=micro_batches)
 
 
 def _plan(problem: Problem, cells: Sequence[Cell]) -> Plan:

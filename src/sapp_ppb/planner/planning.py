@@ -191,7 +191,7 @@ def _best_of(problem: Problem, runs: Iterator[Run]) -> Outcome:
     if best is None:
         if late is not None or not nothing:
             raise late or NoPlanFoundError("no plan was found in time; try a higher --time-limit")
-        least = min(nothing, key=lambda each: _needed(each))
+        least = min(nothing, key=_needed)
         return replace(least, problem=problem, seconds=round(seconds, 3))
     return _renamed(problem, best, bound_ms, seconds)
 

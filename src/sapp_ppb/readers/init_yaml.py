@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
-from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.costs import Model
 from sapp_ppb.costs.checks import count_fault, number_fault, shown
+from sapp_ppb.costs.unit_layer import unit_layer
 from sapp_ppb.errors import InputError, PpbError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
@@ -136,7 +137,7 @@ def _runs(
     )
     several = len(rounds) > 1 or (isinstance(offset, list) and rounds is offset)
     try:
-        problem = _placeholder(stages, layers, micro_batches)
+        problem = _of_sizes(stages, layers, micro_batches)
     except PpbError as error:
         found.faults += error.faults if isinstance(error, InputError) else [str(error)]
         return ()
@@ -151,12 +152,10 @@ def _runs(
     )
 
 
-def _placeholder(stages: int, layers: int, micro_batches: int | None) -> Problem:
+def _of_sizes(stages: int, layers: int, micro_batches: int | None) -> Problem:
     """Problem of the right sizes whose costs say nothing."""
-    every = dict.fromkeys(Recompute, 1.0)
-    body = layer_from_times(name=BODY, kind=LayerKind.BODY, count=layers, forward_ms=1.0, activation_mb=every)
     return Problem(
-        model=Model(name="init", layers=(body,)),
+        model=Model(name="init", layers=(unit_layer(BODY, layers),)),
         stages=stages,
         micro_batches=stages if micro_batches is None else micro_batches,
         min_layers_per_cell=0,

@@ -2,13 +2,12 @@
 
 from os import PathLike
 
-from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.costs import LayerKind, Model, layer_from_times
+from sapp_ppb.costs.unit_layer import unit_layer
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.readers.json_file import read_json
 from sapp_ppb.readers.plan_file import read_plan
-
-_PLACEHOLDER = 1.0  # a time and a memory, of which the counts do not depend
 
 
 def read_plan_counts(path: str | PathLike[str]) -> Plan:
@@ -29,21 +28,13 @@ def read_plan_counts(path: str | PathLike[str]) -> Plan:
         entries = [entry for row in rows if isinstance(row, list) for entry in row]
         total = sum(entry for entry in entries if isinstance(entry, int))
         if total > 0:
-            layers.append(
-                layer_from_times(
-                    name=name,
-                    kind=LayerKind.BODY,
-                    count=total,
-                    forward_ms=_PLACEHOLDER,
-                    activation_mb=dict.fromkeys(Recompute, _PLACEHOLDER),
-                )
-            )
+            layers.append(unit_layer(name, total))
     if not layers:
         raise InputError(str(path), ["holds no layers; give a plan file that has a plan"])
     named = raw.get("model") if isinstance(raw, dict) else None
     # A HEAD and a TAIL allow first and last cells without a BODY layer, as the plan may have had them.
     ends = [
-        layer_from_times(name=f"placeholder {kind.value}", kind=kind, forward_ms=_PLACEHOLDER)
+        layer_from_times(name=f"unknown {kind.value}", kind=kind, forward_ms=1.0)
         for kind in (LayerKind.HEAD, LayerKind.TAIL)
     ]
     model = Model(name=named if isinstance(named, str) and named else "plan", layers=(*layers, *ends))

@@ -15,7 +15,7 @@ class ObservedRun:
     ----------
     plan
         What ran.  Of its problem only the sizes, the schedule and the names and counts of
-        layers are used: costs may be placeholders.
+        layers are used: costs need not be known.
     peak_mb
         Peak of each stage that was measured, MB.
     """
