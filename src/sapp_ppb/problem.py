@@ -333,14 +333,25 @@ class Problem:
         vars(other)["order"] = self.order
         return other
 
+    def cells_of(self, stage: int) -> list[int]:
+        """
+        Cells that a stage holds, by chunk; shape (V,).
+
+        Examples
+        --------
+        >>> from sapp_ppb.costs import layer_from_times
+        >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=8, forward_ms=1)
+        >>> sizes = {"stages": 4, "interleave": 2, "micro_batches": 8}
+        >>> Problem(model=Model(name="tiny", layers=(body,)), schedule=ScheduleName.ZBV, **sizes).cells_of(1)
+        [1, 6]
+        """
+        place = self.order.placement.cell_of
+        return [place(stage, chunk, self.stages) for chunk in range(self.interleave)]
+
     @cached_property
     def cell_at(self) -> tuple[tuple[int, ...], ...]:
         """Cells laid out as [chunk][stage]; shape (V, S)."""
-        place = self.order.placement.cell_of
-        return tuple(
-            tuple(place(stage, chunk, self.stages) for stage in range(self.stages))
-            for chunk in range(self.interleave)
-        )
+        return tuple(zip(*map(self.cells_of, range(self.stages)), strict=True))
 
     @property
     def limit_per_stage_mb(self) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.planner import plan_pipeline
 from sapp_ppb.planner.infeasible import find_shortage
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
@@ -98,3 +99,21 @@ def test_less_memory_needs_micro_batches_that_stages_divide():
 def test_out_of_time_nothing_is_claimed():
     shortage = find_shortage(problem_of(4, recompute=(NONE,), memory_limit_mb=60.0), time_limit_s=0.0)
     assert set(dict(shortage.remedies)) == {"memory_limit_mb"}
+
+
+def test_the_limit_named_under_zb_auto_is_one_within_which_a_plan_fits():
+    # The order of zb-auto is made for the limit, so a higher limit has another order.
+    memory = {Recompute.NONE: 100.0, Recompute.FULL: 20.0}
+    body = layer_from_times(name="body", kind=LayerKind.BODY, count=8, forward_ms=10, activation_mb=memory)
+    problem = Problem(
+        model=Model(name="auto", layers=(body,)),
+        stages=4,
+        micro_batches=8,
+        schedule=ScheduleName.ZB_AUTO,
+        memory_limit_mb=30.0,  # two layers of one micro-batch hold 40 MB
+    )
+    shortage = find_shortage(problem, time_limit_s=5.0)
+    assert shortage.smallest_limit_mb is not None
+    assert not shortage.proven
+    wider = replace(problem, memory_limit_mb=shortage.smallest_limit_mb)
+    assert plan_pipeline(wider, time_limit_s=1.0).plan is not None

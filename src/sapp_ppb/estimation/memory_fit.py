@@ -131,8 +131,7 @@ def _choices(
 def _rows_of(plan: Plan, stage: int, ran: NDArray[np.bool_], *, constant: bool) -> Floats:
     """Share of each unknown in what a stage holds at each moment that may be its peak."""
     problem = plan.problem
-    placement, stages = problem.order.placement, problem.stages
-    cells = [placement.cell_of(stage, chunk, stages) for chunk in range(problem.interleave)]
+    cells = problem.cells_of(stage)
     held = plan.counts[:, :, cells]
     live = live_rows(problem.order)[stage].rows
     fixed = [np.ones(1)] if constant else []

@@ -63,15 +63,11 @@ def least_share_worked(problem: Problem) -> float:
 
 def _least_waits(problem: Problem, tables: LayerTables, least_ms: float) -> float:
     """Sum over the stages of what each must wait at both ends together."""
-    placement = problem.order.placement
     cell_ms = [
         tables.fixed.forward_ms[cell] + tables.fixed.backward_ms[cell] + problem.least_layers(cell) * least_ms
         for cell in range(problem.cells)
     ]
-    first = [
-        min(placement.cell_of(stage, chunk, problem.stages) for chunk in range(problem.interleave))
-        for stage in range(problem.stages)
-    ]
+    first = [min(problem.cells_of(stage)) for stage in range(problem.stages)]
     return float(sum(sum(cell_ms[:cell]) for cell in first))
 
 

@@ -143,7 +143,7 @@ class CountProgram(PathProgram):
             program.add_row(_ones(cells[k, cell] for cell in range(problem.cells)), layer.count, layer.count)
             for stage in range(problem.stages):
                 stages[k, stage] = program.add_column(0.0, 0.0, layer.count)
-                terms = _ones(cells[k, cell] for cell in self._cells_of(stage))
+                terms = _ones(cells[k, cell] for cell in self.problem.cells_of(stage))
                 program.add_row({**terms, stages[k, stage]: -1.0}, 0.0, 0.0)
         for cell in range(problem.cells):
             least, most = problem.least_layers(cell), math.inf
@@ -152,10 +152,6 @@ class CountProgram(PathProgram):
             here = _ones(cells[k, cell] for k in range(len(problem.model.bodies)))
             program.add_row(here, lower=least, upper=most)
         return cells, stages
-
-    def _cells_of(self, stage: int) -> list[int]:
-        placement, stages = self.problem.order.placement, self.problem.stages
-        return [placement.cell_of(stage, chunk, stages) for chunk in range(self.problem.interleave)]
 
     def _add_order(self) -> dict[tuple[int, int], int]:
         """Add u and (N7)."""
@@ -181,7 +177,7 @@ class CountProgram(PathProgram):
             if not math.isfinite(limit):
                 continue
             scale = max(limit, 1.0)
-            cells = self._cells_of(stage)
+            cells = self.problem.cells_of(stage)
             for row in live.rows:
                 held = problem.constant_per_stage_mb[stage] + tables.fixed.parameter_mb[cells].sum()
                 room = limit * (1 + 1e-9) - held - row @ tables.fixed.activation_mb[cells]

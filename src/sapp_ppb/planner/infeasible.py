@@ -44,6 +44,7 @@ def find_shortage(problem: Problem, *, time_limit_s: float) -> Shortage:
     over = _over(problem, peaks)
     stage = over.index(max(over))
     left = time_limit_s - (time.monotonic() - started)
+    smallest: float | None
     smallest, proven = _smallest_limit(problem, peaks, least, _FOR_LIMIT * left)
     if problem.schedule_name is ScheduleName.ZB_AUTO:  # another limit has another order
         smallest, proven = _limit_that_holds(problem, plan, smallest), False
@@ -55,20 +56,20 @@ def find_shortage(problem: Problem, *, time_limit_s: float) -> Shortage:
         smallest_limit_mb=smallest,
         proven=proven,
         remedies=(
-            ("memory_limit_mb", smallest),
+            *(() if smallest is None else (("memory_limit_mb", smallest),)),
             *find_remedies(problem, plan, time_limit_s=min(_REMEDIES_S, left)),
         ),
     )
 
 
-def _limit_that_holds(problem: Problem, plan: Plan, limit_mb: float) -> float:
-    """Raise a limit in steps until the plan fits under the order that is made for it."""
+def _limit_that_holds(problem: Problem, plan: Plan, limit_mb: float) -> float | None:
+    """Raise a limit in steps until the plan fits under the order that is made for it; None when none does."""
     for share in _STEPS:
         there = replace(problem, memory_limit_mb=share * limit_mb)
         peaks = stage_peaks(there, price(Plan(problem=there, counts=plan.counts)))
         if max(_over(there, peaks)) <= 0.0:
             return share * limit_mb
-    return _STEPS[-1] * limit_mb
+    return None
 
 
 def _least(problem: Problem, time_limit_s: float, *, one_limit: bool = False) -> LeastMemory:

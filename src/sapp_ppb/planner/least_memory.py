@@ -175,11 +175,11 @@ def _add_memory_rows(
 ) -> None:
     """Add (M2)."""
     (number, choice), fixed = columns, tables.fixed
-    placement, working_set = problem.order.placement, problem.recompute_working_set
+    working_set = problem.recompute_working_set
     kept_mb, kept_again_mb = kept_memory(problem, tables)
     for stage, live in enumerate(live_rows(problem.order, working_set)):
         limit = 0.0 if one_limit else problem.limit_per_stage_mb[stage]
-        cells = [placement.cell_of(stage, chunk, problem.stages) for chunk in range(problem.interleave)]
+        cells = problem.cells_of(stage)
         held = problem.constant_per_stage_mb[stage] + fixed.parameter_mb[cells].sum()
         totals = held + live.totals((fixed.activation_mb + kept_mb)[cells], kept_again_mb[cells])
         for row, again, total in zip(live.rows, live.again, totals, strict=True):

@@ -118,9 +118,8 @@ class _Stage:
     """Combines the options of a stage's chunks."""
 
     def __init__(self, problem: Problem, tables: LayerTables, stage: int, slowest_ms: float) -> None:
-        placement, fixed = problem.order.placement, tables.fixed
-        chunks = range(problem.interleave)
-        self._cells = [placement.cell_of(stage, chunk, problem.stages) for chunk in chunks]
+        fixed = tables.fixed
+        self._cells = problem.cells_of(stage)
         self._problem, self._tables, self._slowest_ms = problem, tables, slowest_ms
         self._live = live_rows(problem.order, problem.recompute_working_set)[stage]
         held = problem.constant_per_stage_mb[stage] + fixed.parameter_mb[self._cells].sum()

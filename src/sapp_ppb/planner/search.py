@@ -155,13 +155,7 @@ def search_tables(problem: Problem) -> Tables:
             [schedule.placement.stage_of(cell, problem.stages) for cell in cells], dtype=np.int64
         ),
         cells_of=np.array(
-            [
-                [
-                    schedule.placement.cell_of(stage, chunk, problem.stages)
-                    for chunk in range(problem.interleave)
-                ]
-                for stage in range(problem.stages)
-            ],
+            [problem.cells_of(stage) for stage in range(problem.stages)],
             dtype=np.int64,
         ),
     )

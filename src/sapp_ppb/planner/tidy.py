@@ -50,9 +50,8 @@ def tidied(plan: Plan) -> Plan:
     if problem.fix is not None and problem.fix.recompute is not None:
         return plan
     activation, again = costs.activation_mb.copy(), costs.again_mb.copy()
-    placement = problem.order.placement
     for stage, live in enumerate(live_rows(problem.order, problem.recompute_working_set)):
-        cells = [placement.cell_of(stage, chunk, problem.stages) for chunk in range(problem.interleave)]
+        cells = problem.cells_of(stage)
         limit = problem.limit_per_stage_mb[stage]
         room = limit - problem.constant_per_stage_mb[stage] - costs.parameter_mb[cells].sum()
         for cell in cells:

@@ -61,10 +61,7 @@ def memory_curve(timeline: Timeline) -> tuple[StageMemory, ...]:
     blocks = timeline_blocks(timeline)
     curves = []
     for stage in range(problem.stages):
-        cells = [
-            problem.order.placement.cell_of(stage, chunk, problem.stages)
-            for chunk in range(problem.interleave)
-        ]
+        cells = problem.cells_of(stage)
         constant, parameters = problem.constant_per_stage_mb[stage], float(costs.parameter_mb[cells].sum())
         time_ms, held = _held(blocks, stage, costs.activation_mb / problem.sequence_chunks, costs.again_mb)
         curves.append(

@@ -9,7 +9,6 @@ import numpy as np
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
-from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import Op
 from sapp_ppb.simulator.memory import LiveRows, live_rows
 from sapp_ppb.simulator.price import CellCosts, LayerTables, layer_tables, price
@@ -97,7 +96,7 @@ def find_reasons(plan: Plan) -> tuple[Reason, ...]:
     live = live_rows(problem.order, problem.recompute_working_set)
     reasons = []
     for stage in range(problem.stages):
-        counts = plan.counts[:, :, _cells(problem, stage)].sum(axis=2)
+        counts = plan.counts[:, :, problem.cells_of(stage)].sum(axis=2)
         for index, recompute in np.argwhere(counts[:, 1:] > 0).tolist():  # NONE, the first, needs no reason
             use = _Use(stage, index, Recompute(recompute + 1), int(counts[index, recompute + 1]))
             found = _reasons_of(plan, costs, tables, live[stage], use)
@@ -114,12 +113,6 @@ class _Use(NamedTuple):
     layers: int
 
 
-def _cells(problem: Problem, stage: int) -> list[int]:
-    return [
-        problem.order.placement.cell_of(stage, chunk, problem.stages) for chunk in range(problem.interleave)
-    ]
-
-
 def _reasons_of(
     plan: Plan, costs: CellCosts, tables: LayerTables, live: LiveRows, use: _Use
 ) -> Iterator[Reason]:
@@ -127,7 +120,7 @@ def _reasons_of(
     stage, index, recompute, count = use
     problem, layer = plan.problem, plan.problem.model.bodies[index]
     limit = problem.limit_per_stage_mb[stage]
-    for chunk, cell in enumerate(_cells(problem, stage)):
+    for chunk, cell in enumerate(problem.cells_of(stage)):
         if not plan.counts[index, recompute, cell]:
             continue
         less, obstacle = _next_less(plan, cell, index, recompute)

@@ -185,9 +185,7 @@ def stage_peaks(problem: Problem, costs: CellCosts) -> tuple[Peak, ...]:
 
 def stage_peak(problem: Problem, costs: CellCosts, stage: int, live: LiveRows) -> Peak:
     """Find the most that one stage, whose live rows are given, holds, and the op at which it first does."""
-    cells = [
-        problem.order.placement.cell_of(stage, chunk, problem.stages) for chunk in range(problem.interleave)
-    ]
+    cells = problem.cells_of(stage)
     held = problem.constant_per_stage_mb[stage] + costs.parameter_mb[cells].sum()
     totals = held + live.totals(costs.activation_mb[cells], costs.again_mb[cells])
     highest = float(totals.max())
