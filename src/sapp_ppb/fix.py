@@ -13,9 +13,79 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlaceRule:
+    """
+    Recompute that follows from a layer's place in its cell: the first ones, or every n-th.
+
+    Attributes
+    ----------
+    recompute
+        Type of the layers that the rule picks; the others are left alone.
+    first
+        How many layers from the start of a cell it picks.
+    every
+        It picks the n-th layer of a cell, the 2n-th and so on.  One of the two is given.
+    last_left
+        Layers at the end of the chain that it never picks, such as those of multi-token
+        prediction in Megatron.
+
+    Examples
+    --------
+    >>> rule = PlaceRule(recompute=Recompute.FULL, first=2)
+    >>> rule.picked(0, 3), rule.picked(3, 4)  # layers 0, 1, 2 of the chain in a cell, then layer 3 alone
+    (range(0, 2), range(3, 4))
+    >>> PlaceRule(recompute=Recompute.FULL, every=2).picked(3, 8)  # the second and fourth of 3 to 7
+    range(4, 8, 2)
+    """
+
+    recompute: Recompute
+    first: int | None = None
+    every: int | None = None
+    last_left: int = 0
+
+    def picked(self, start: int, stop: int) -> range:
+        """Layers of a cell that the rule picks, if it held ``start`` to ``stop - 1`` and none is left."""
+        if self.first is not None:
+            return range(start, min(start + self.first, stop))
+        step = self.every or 1
+        return range(start + step - 1, stop, step)
+
+    def counts(self, by_entry: Ints) -> Ints:
+        """
+        Types of the layers of every cell.
+
+        Parameters
+        ----------
+        by_entry
+            Layers of each BODY entry in each cell; shape (BODY layers, cells).
+
+        Returns
+        -------
+        ndarray
+            Shape (BODY layers, 5, cells).
+        """
+        kind = np.repeat(np.arange(len(by_entry)), by_entry.sum(axis=1))
+        counts = np.zeros((len(by_entry), len(Recompute), by_entry.shape[1]), dtype=np.int64)
+        counts[:, Recompute.NONE] = by_entry
+        stops = np.cumsum(by_entry.sum(axis=0))
+        for cell, stop in enumerate(stops.tolist()):
+            for layer in self.picked(stop - int(by_entry[:, cell].sum()), stop):
+                if layer < len(kind) - self.last_left:
+                    counts[kind[layer], [Recompute.NONE, self.recompute], cell] += (-1, 1)
+        return counts
+
+    def faults(self) -> list[str]:
+        """Say what is wrong with the rule itself."""
+        given = [number for number in (self.first, self.every) if number is not None]
+        if len(given) != 1 or given[0] < 1 or self.recompute is Recompute.NONE:
+            return ["a rule of places picks the first layers or every n-th, at least 1, to be recomputed"]
+        return []
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fix:
     """
-    Either the layers of every cell, or the layers that every cell recomputes.
+    The layers of every cell, the layers that every cell recomputes, or a rule for the latter.
 
     Attributes
     ----------
@@ -26,6 +96,9 @@ class Fix:
         Recomputed layers by BODY entry, type and cell; shape (BODY layers, 5, cells),
         NONE all zero.  Only layers under NONE are then to be spread.  None leaves
         recompute open.
+    places
+        Rule from which recompute follows once the split is known; it goes with
+        ``layers`` too, and None leaves recompute open.
 
     Examples
     --------
@@ -35,6 +108,7 @@ class Fix:
 
     layers: tuple[int, ...] | None = None
     recompute: tuple[tuple[tuple[int, ...], ...], ...] | None = None
+    places: PlaceRule | None = None
 
     @property
     def recomputed(self) -> Ints:
@@ -60,6 +134,8 @@ class Fix:
         """
         if self.layers is not None and counts.sum(axis=(0, 1)).tolist() != list(self.layers):
             return False
+        if self.places is not None and not np.array_equal(counts, self.places.counts(counts.sum(axis=1))):
+            return False
         if self.recompute is None:
             return True
         types = [r for r in Recompute if r is not Recompute.NONE]
@@ -67,11 +143,18 @@ class Fix:
 
     def faults(self, model: Model, cells: int) -> list[str]:
         """Say what does not fit a model and a number of cells."""
-        if (self.layers is None) is (self.recompute is None):
+        given = [self.layers is not None, self.recompute is not None, self.places is not None]
+        if given not in (
+            [True, False, False],
+            [False, True, False],
+            [False, False, True],
+            [True, False, True],
+        ):
             return ["fix must give the layers of every cell or their recompute, one of the two"]
-        if self.layers is None:
-            return self._type_faults(model, cells)
-        return self._layer_faults(model, cells)
+        faults = [] if self.places is None else self.places.faults()
+        if self.recompute is not None:
+            faults += self._type_faults(model, cells)
+        return faults if self.layers is None else faults + self._layer_faults(model, cells)
 
     def _layer_faults(self, model: Model, cells: int) -> list[str]:
         layers = self.layers or ()
@@ -117,6 +200,10 @@ class Fix:
         if most is not None and len(self.types) > most:
             mixed = ", ".join(r.label for r in self.types)
             return [f"fix mixes {mixed}, more than the {most} of max-recompute-types"]
+        if self.places is not None:
+            return self._place_faults(model, considered, most)
+        if self.recompute is None:
+            return []
         faults = []
         for layer, kept, types in zip(model.bodies, self.recomputed, considered, strict=True):
             name, rest = shown(layer.name), layer.count - int(kept.sum())
@@ -130,4 +217,25 @@ class Fix:
                     f"fix recomputes {kept.sum()} layers of {name} and none of the other {rest}, "
                     "which recompute or the model does not allow"
                 )
+        return faults
+
+    def _place_faults(
+        self, model: Model, considered: Sequence[tuple[Recompute, ...]], most: int | None
+    ) -> list[str]:
+        """Say which layers can not have both types of a rule of places."""
+        rule = self.places
+        assert rule is not None, "a rule of places"  # noqa: S101
+        if most == 0:
+            return [f"fix recomputes layers as {rule.recompute.label}, and max-recompute-types is 0"]
+        left = model.body_count - rule.last_left
+        faults, before = [], 0
+        for layer, types in zip(model.bodies, considered, strict=True):
+            needed = [Recompute.NONE, *([rule.recompute] if before < left else [])]
+            faults += [
+                f"fix leaves some layers of {shown(layer.name)} as {r.label}, which recompute or the model "
+                "does not allow"
+                for r in needed
+                if r not in types
+            ]
+            before += layer.count
         return faults

@@ -265,12 +265,14 @@ class Problem:
         if self.fix is None:
             return []
         faults = self.fix.faults(self.model, self.cells)
-        if not faults and self.fix.layers is not None:
-            faults = self.fix.size_faults([self.least_layers(cell) for cell in range(self.cells)])
-        elif not faults:
-            considered = [self.considered(layer) for layer in self.model.bodies]
-            faults = self.fix.recompute_faults(self.model, considered, self.max_recompute_types)
-        return faults
+        if faults:
+            return faults
+        least = [self.least_layers(cell) for cell in range(self.cells)]
+        considered = [self.considered(layer) for layer in self.model.bodies]
+        return [
+            *(self.fix.size_faults(least) if self.fix.layers is not None else []),
+            *self.fix.recompute_faults(self.model, considered, self.max_recompute_types),
+        ]
 
     def _chain_faults(self) -> list[str]:
         needed = sum(self.least_layers(cell) for cell in range(self.cells))

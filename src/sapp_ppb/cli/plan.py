@@ -162,9 +162,10 @@ def _getting_ready(problem: "Problem") -> "Iterator[ProgressLine]":
     """Say what takes long before it does, and what an interrupt means."""
     from sapp_ppb.errors import NoPlanFoundError
     from sapp_ppb.planner import needs_compiling
-    from sapp_ppb.targets import may_mix_selective_and_comm
+    from sapp_ppb.targets import target_named
 
-    may_mix_selective_and_comm(problem.target)  # refuses an unknown one before anything is compiled
+    if problem.target is not None:
+        target_named(problem.target)  # refuses an unknown one before anything is compiled
     if needs_compiling():
         say("compiling the search, about 20 s; later runs do without")
     try:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sapp_ppb.costs.checks import LARGEST_COUNT, number_fault, shown, text_fault
 from sapp_ppb.costs.combine import layers_of_kind
@@ -81,6 +82,11 @@ class Model:
         return sum(layer.count for layer in self.bodies)
 
     @property
+    def mtp_count(self) -> int:
+        """Layers of multi-token prediction among them, the last of the chain."""
+        return sum(layer.count for layer in self.bodies if layer.is_mtp)
+
+    @property
     def total_forward_ms(self) -> float:
         """Forward time of one micro-batch through the whole chain, milliseconds."""
         return sum(layer.count * layer.forward_ms for layer in self.layers)
@@ -135,7 +141,7 @@ def name_faults(names: Sequence[str]) -> list[str]:
 
 def body_faults(layers: Sequence[Layer]) -> list[str]:
     """
-    Faults that only the whole chain shows: no BODY layer, or too many.
+    Faults that only the whole chain shows: no BODY layer, too many, or one out of its place.
 
     Examples
     --------
@@ -148,4 +154,10 @@ def body_faults(layers: Sequence[Layer]) -> list[str]:
         return [f"at least one layer must be of kind BODY (got {found})"]
     if sum(counts) > LARGEST_COUNT:
         return [f"the BODY layers must be at most {LARGEST_COUNT} together (got {sum(counts)})"]
-    return []
+    bodies = layers_of_kind(layers, LayerKind.BODY)
+    return [
+        f"layer {shown(layer.name)} is for multi-token prediction and must come after {shown(later.name)}, "
+        "as the last BODY layer"
+        for layer, later in pairwise(bodies)
+        if layer.is_mtp and not later.is_mtp
+    ]

@@ -34,7 +34,7 @@ from sapp_ppb.planner.menus import menus
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
 from sapp_ppb.simulator.price import LayerTables, layer_tables
-from sapp_ppb.targets import may_mix_selective_and_comm
+from sapp_ppb.targets import is_nested
 
 # Layers beyond which tables of all runs of a chain take gigabytes.
 _MOST_LAYERS = 3_000
@@ -140,7 +140,7 @@ def _variants(problem: Problem, tables: LayerTables) -> list[Variant]:
     if problem.fix is not None and problem.fix.recompute is not None:
         return [Variant(types=(int(Recompute.NONE),) * len(tables.considered), again_mb=0.0)]
     variants: dict[tuple[int | None, ...], float] = {}
-    for menu in menus(tables, may_mix=may_mix_selective_and_comm(problem.target)):
+    for menu in menus(tables, may_mix=not is_nested(problem.target)):
         memory = np.where(menu.usable, tables.activation_mb, np.inf)
         types = tuple(
             int(row.argmin()) if any(use) else None for row, use in zip(memory, menu.usable, strict=True)

@@ -16,7 +16,7 @@ from sapp_ppb.planner.run import PROVEN, Run, Watch
 from sapp_ppb.planner.warm_up import compile_kernels
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
-from sapp_ppb.targets import may_mix_selective_and_comm
+from sapp_ppb.targets import is_nested
 
 _MOST_THREADS = 256
 
@@ -101,7 +101,7 @@ def _check_options(time_limit_s: float, gap: float, seed: int, threads: int) -> 
 
 def _check_fix(problem: Problem) -> None:
     """Refuse recompute that is fixed as the target can not say it."""
-    if problem.fix is None or may_mix_selective_and_comm(problem.target):
+    if problem.fix is None or not is_nested(problem.target):
         return
     kept = problem.fix.recomputed.sum(axis=0)
     mixed = np.flatnonzero(kept[Recompute.SELECTIVE] * kept[Recompute.COMM]).tolist()

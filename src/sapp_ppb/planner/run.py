@@ -29,7 +29,7 @@ from sapp_ppb.planner.tree import Tree
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
 from sapp_ppb.simulator.price import price
-from sapp_ppb.targets import may_mix_selective_and_comm, mixed_cells
+from sapp_ppb.targets import is_nested, mixed_cells
 
 # A makespan this close to its bound, as a share, is proven minimal.
 PROVEN = 1e-6
@@ -252,7 +252,7 @@ class Run:
 
     @property
     def _may_mix(self) -> bool:
-        return may_mix_selective_and_comm(self.problem.target)
+        return not is_nested(self.problem.target)
 
     def _take_baselines(self) -> None:
         """Take what people do anyway, where it fits and the target can say it."""

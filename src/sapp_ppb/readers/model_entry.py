@@ -62,6 +62,7 @@ class LayerEntry(_Strict):
     both_comm_select_time: Number | None = None
     recompute_time: Number | None = None
     weight_grad_time: Number | None = None
+    mtp: bool | None = None
 
 
 class TopLevel(_Strict):
@@ -109,6 +110,8 @@ def _fault_of(key: str, value: object, prefix: str) -> str | None:
         return _kind_fault(f"{prefix}{key}", value)
     if key in _TEXT_KEYS:
         return text_fault(f"{prefix}{key}", value)
+    if key == "mtp":
+        return f"{prefix}{key} must be true or false (got {shown(value)})"
     if key == "nb_layer":
         return count_fault(f"{prefix}{key}", value)
     return number_fault(f"{prefix}{key}", value)

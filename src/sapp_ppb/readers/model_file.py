@@ -182,4 +182,5 @@ def _layer_of(entry: LayerEntry) -> Layer:
         activation_mb={r: given[r.memory_key] for r in Recompute if r.memory_key in given},
         model_name=entry.model_name,
         weight_grad_ms=entry.weight_grad_time,
+        is_mtp=entry.mtp or False,
     )

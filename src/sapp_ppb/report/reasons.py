@@ -13,7 +13,7 @@ from sapp_ppb.schedules import Op
 from sapp_ppb.simulator.memory import LiveRows, live_rows
 from sapp_ppb.simulator.price import CellCosts, LayerTables, layer_tables, price
 from sapp_ppb.simulator.timeline import stage_peak
-from sapp_ppb.targets import may_mix_selective_and_comm
+from sapp_ppb.targets import is_nested
 
 _SLACK = 1e-9  # as the simulator compares a peak with its limit
 
@@ -176,7 +176,7 @@ def _obstacle(plan: Plan, cell: int, index: int, recompute: Recompute, less: Rec
     after = plan.counts[:, :, cell].sum(axis=0)
     after[[recompute, less]] += (-1, 1)
     mixed = bool(after[Recompute.SELECTIVE] and after[Recompute.COMM])
-    return Why.TARGET if mixed and not may_mix_selective_and_comm(problem.target) else Why.NOTHING
+    return Why.TARGET if mixed and is_nested(problem.target) else Why.NOTHING
 
 
 def _mixes_more_types(plan: Plan, recompute: Recompute, less: Recompute) -> bool:

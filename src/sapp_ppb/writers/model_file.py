@@ -68,6 +68,8 @@ def _entry(layer: Layer) -> dict[str, object]:
     entry |= {r.time_key: _number(ms) for r, ms in _times_to_say(layer).items()}
     if layer.weight_grad_ms is not None:
         entry["weight_grad_time"] = _number(layer.weight_grad_ms)
+    if layer.is_mtp:
+        entry["mtp"] = True
     return entry
 
 
