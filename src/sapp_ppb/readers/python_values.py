@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 _MOST_VALUES = 100_000
+_LONGEST_TEXT = 1000
 _MOST_NAMES = 20  # names of names
 
 
@@ -65,7 +66,7 @@ class PlainValues:
         if isinstance(node, ast.ListComp | ast.GeneratorExp):
             return [self.of(node.elt, inner) for inner in self._loop(node.generators, known)]
         if isinstance(node, ast.JoinedStr):
-            return "".join(self._piece(piece, known) for piece in node.values)
+            return self._text(node, known)
         if isinstance(node, ast.Name):
             return self._named(node.id, known)
         raise NotPlainError
@@ -99,21 +100,31 @@ class PlainValues:
     ) -> Iterator[Mapping[str, object]]:
         """Variables of each turn of one ``for NAME in range(...)``."""
         loop = loops[0]
-        call = loop.iter
-        plain = len(loops) == 1 and not loop.ifs and isinstance(loop.target, ast.Name)
-        if not plain or not isinstance(call, ast.Call) or call.keywords:
+        call, variable = loop.iter, loop.target
+        if len(loops) > 1 or loop.ifs or not isinstance(variable, ast.Name):
+            raise NotPlainError
+        if not isinstance(call, ast.Call) or call.keywords:
             raise NotPlainError
         if not isinstance(call.func, ast.Name) or call.func.id != "range":
             raise NotPlainError
-        numbers = [self.of(argument, known) for argument in call.args]
-        if not all(isinstance(number, int) for number in numbers):
+        given = [self.of(argument, known) for argument in call.args]
+        numbers = [number for number in given if isinstance(number, int)]
+        if len(numbers) < len(given):
             raise NotPlainError
         try:
-            turns = range(*numbers)  # type: ignore[arg-type]
+            turns = range(*numbers)
         except (TypeError, ValueError):
             raise NotPlainError from None
         for turn in turns:
-            yield {**known, loop.target.id: turn}  # type: ignore[attr-defined]
+            yield {**known, variable.id: turn}
+
+    def _text(self, node: ast.JoinedStr, known: Mapping[str, object]) -> str:
+        text = ""
+        for piece in node.values:
+            text += self._piece(piece, known)
+            if len(text) > _LONGEST_TEXT:
+                raise NotPlainError
+        return text
 
     def _piece(self, node: ast.expr, known: Mapping[str, object]) -> str:
         """Text of a part of an f-string."""

@@ -13,7 +13,7 @@ _PLACE = re.compile(r"(.*?)\s*\(at (?:line (\d+), column (\d+)|end of document)\
 
 
 def read_toml(path: str | PathLike[str]) -> dict[str, object]:
-    """
+    r"""
     Tables of a TOML file.
 
     Numbers that are not finite are left in, since a key that is of no interest may well
@@ -30,7 +30,7 @@ def read_toml(path: str | PathLike[str]) -> dict[str, object]:
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "job.toml").write_text("[training]\\nlocal_batch_size = 8")
+    ...     _ = Path(folder, "job.toml").write_text("[training]\nlocal_batch_size = 8")
     ...     read_toml(Path(folder, "job.toml"))
     {'training': {'local_batch_size': 8}}
     """

@@ -23,6 +23,9 @@ SCHEDULE_KEY = "pipeline_parallel_schedule"
 MODES = ("none", "full", "selective", "memory_budget")
 _SINGLE = (ScheduleName.ONE_F_ONE_B, ScheduleName.GPIPE)
 _ON_A_V = (ScheduleName.ZBV, ScheduleName.DUALPIPEV)
+# Names that stand for no order of their own, and go with that of a file.
+FAMILIES = ("PipelineScheduleSingle", "PipelineScheduleMulti")
+_FAMILIES = {name.lower(): name == FAMILIES[0] for name in FAMILIES}
 _BY_NAME = {text.lower(): name for name, text in SCHEDULES.items()}
 _SHOWN = 5
 Types = tuple[Recompute, ...]
@@ -40,9 +43,19 @@ def schedule_named(text: str) -> ScheduleName | None:
     return _BY_NAME.get(text.lower())
 
 
-def is_single(schedule: ScheduleName | None) -> bool:
-    """Whether a schedule runs one part a rank."""
-    return schedule in _SINGLE
+def is_single(text: str) -> bool | None:
+    """
+    Whether what PyTorch finds under a name runs one part a rank; None when there is nothing.
+
+    Examples
+    --------
+    >>> is_single("1F1B"), is_single("PipelineScheduleMulti"), is_single("2F2B")
+    (True, False, None)
+    """
+    if text.lower() in _FAMILIES:
+        return _FAMILIES[text.lower()]
+    schedule = schedule_named(text)
+    return None if schedule is None else schedule in _SINGLE
 
 
 def placement_of(schedule: ScheduleName | None) -> Placement:
@@ -54,6 +67,13 @@ def part_rules(parts: int, stages: int, schedule: ScheduleName | None) -> list[B
     """
     Rules of the number of parts.
 
+    Parameters
+    ----------
+    parts, stages
+        How many parts, and ranks.
+    schedule
+        Schedule that runs them; None for a family of them.
+
     Examples
     --------
     >>> print(*part_rules(6, 4, ScheduleName.LOOPED_BFS))
@@ -62,12 +82,10 @@ def part_rules(parts: int, stages: int, schedule: ScheduleName | None) -> list[B
     found = f"{parts} parts for {stages} ranks"
     if parts % stages:
         return [
-            BrokenRule(
-                key=PARTS_KEY, rule="the parts must divide by pipeline_parallel_degree", found=found
-            )
+            BrokenRule(key=PARTS_KEY, rule="the parts must divide by pipeline_parallel_degree", found=found)
         ]
     name = SCHEDULES.get(schedule, "") if schedule else ""
-    if is_single(schedule) and parts != stages:
+    if schedule in _SINGLE and parts != stages:
         rule = f"{name} runs one part a rank"
         return [BrokenRule(key=SCHEDULE_KEY, rule=rule, found=found, mend="use Interleaved1F1B")]
     if schedule in _ON_A_V and parts != 2 * stages:
@@ -134,7 +152,7 @@ def _order_faults(parts: Parts) -> Iterator[tuple[str, str]]:
 
 
 def _end_faults(parts: Parts) -> Iterator[tuple[str, str]]:
-    """The embedding stands first; norm and head stand last."""
+    """Find the embedding first, norm and head last."""
     yield from _place_faults(parts, (EMBEDDING,), 0, "the first part")
     yield from _place_faults(parts, HEADS, len(parts) - 1, "the last part")
     norms = [index for index, part in enumerate(parts) if NORM in part]
@@ -145,9 +163,7 @@ def _end_faults(parts: Parts) -> Iterator[tuple[str, str]]:
         yield f"{NORM} stands behind the last layer", f"part {norms[0]} of {len(parts)}"
 
 
-def _place_faults(
-    parts: Parts, modules: Sequence[str], wanted: int, place: str
-) -> Iterator[tuple[str, str]]:
+def _place_faults(parts: Parts, modules: Sequence[str], wanted: int, place: str) -> Iterator[tuple[str, str]]:
     found = [index for index, part in enumerate(parts) if set(modules) & set(part)]
     name = " or ".join(modules)
     if not found:
