@@ -11,7 +11,7 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.fix import PlaceRule
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
-from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.schedules import Placement, ScheduleName
 from sapp_ppb.targets.recompute_modes import follows, most_in_a_cell, only_type, with_one_type, with_rule
 from sapp_ppb.targets.target import Target, Way
 
@@ -41,6 +41,8 @@ def refuses(problem: Problem) -> tuple[str, ...]:
         return ("torchtitan runs no pipeline on one stage; use at least 2 stages",)
     if problem.sequence_chunks > 1:
         return ("torchtitan does not cut micro-batches along the sequence; use --sequence-chunks 1",)
+    if problem.order.placement is Placement.V and problem.interleave != 2:
+        return ("torchtitan places exactly two chunks a stage on a V; use --interleave 2",)
     fault = micro_batch_fault(name, problem.stages, problem.micro_batches) or _group_fault(problem)
     return (fault,) if fault else ()
 
