@@ -51,8 +51,8 @@ def parse_layout(text: str) -> Cells:
         unrolled = _unroll(pattern, unrolled, text)
     if wrong := _WRONG.search(unrolled):
         fault = (
-            f"has {shown(wrong[0])} where E, t, m, L or | must stand (got {shown(text)}); a repetition is "
-            "written t*3 or (tt|)*2, and groups hold no other groups"
+            f"{shown(text)} has {shown(wrong[0])} where E, t, m, L or | must stand; a repetition is written "
+            "t*3 or (tt|)*2, and groups hold no other groups"
         )
         raise InputError(LAYOUT_KEY, [fault])
     return tuple(unrolled.split("|"))
@@ -66,7 +66,7 @@ def _unroll(pattern: re.Pattern[str], text: str, whole: str) -> str:
         times = int(match[2].lstrip("0")[:8] or 0)
         length += len(match[1]) * times + match.start() - done
         if length > LARGEST_COUNT:
-            fault = f"stands for more than {LARGEST_COUNT} layers and cells (got {shown(whole)})"
+            fault = f"{shown(whole)} stands for more than {LARGEST_COUNT} layers and cells"
             raise InputError(LAYOUT_KEY, [fault])
         pieces += [text[done : match.start()], match[1] * times]
         done = match.end()

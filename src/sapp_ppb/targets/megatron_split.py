@@ -19,6 +19,7 @@ CHUNKS = "--num-virtual-stages-per-pipeline-rank"
 FIRST, LAST = "--decoder-first-pipeline-num-layers", "--decoder-last-pipeline-num-layers"
 EMBEDDING, LOSS = "--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split"
 STAGES = "--pipeline-model-parallel-size"
+GROUP = "--microbatch-group-size-per-virtual-pipeline-stage"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +151,7 @@ def _exclusions(flags: SplitFlags) -> list[BrokenRule]:
 
 def layout_exclusions(flags: SplitFlags) -> tuple[BrokenRule, ...]:
     """
-    Flags that may not be given beside a layout, each a rule that is broken.
+    Name the flags that may not be given beside a layout, each a rule that is broken.
 
     Examples
     --------
@@ -186,6 +187,29 @@ def interleave_rules(stages: int, chunks: int, *, overlap_p2p: bool) -> list[Bro
         return []
     without = "" if overlap_p2p else " without overlap of messages"
     return [_broken(STAGES, f"must be greater than {least} for several chunks a stage{without}", stages)]
+
+
+def group_rules(stages: int, micro_batches: int, group: int) -> list[BrokenRule]:
+    """
+    Ask of a group of micro-batches what the interleaved schedule asks.
+
+    Source: ``forward_backward_pipelining_with_interleaving`` in
+    ``megatron/core/pipeline_parallel/schedules.py``.
+
+    Examples
+    --------
+    >>> [rule.found for rule in group_rules(4, 10, 4)]  # 10 mod 4 is neither 0 nor at least 4
+    ['10 mod 4 = 2']
+    """
+    if not stages <= group <= micro_batches:
+        rule = f"must be from the {stages} stages to the {micro_batches} micro-batches"
+        return [_broken(GROUP, rule, group, "give another --micro-batch-group or number of micro-batches")]
+    rest = micro_batches % group
+    if rest and rest < stages:
+        rule = f"must leave no micro-batches over, or at least the {stages} stages"
+        mend = "give another --micro-batch-group or number of micro-batches"
+        return [_broken(GROUP, rule, f"{micro_batches} mod {group} = {rest}", mend)]
+    return []
 
 
 def _chunks(flags: SplitFlags) -> tuple[int, list[BrokenRule]]:
