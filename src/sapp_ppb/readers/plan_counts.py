@@ -50,3 +50,11 @@ def read_plan_counts(path: str | PathLike[str]) -> Plan:
     if plan is None:
         raise InputError(str(path), ["holds no plan, because none fits; give one that has a plan"])
     return plan
+
+
+def bodies_alone(plan: Plan) -> Plan:
+    """Leave out the HEAD and TAIL that stand in for those of a model that is not given."""
+    problem = plan.problem
+    model = replace(problem.model, layers=problem.model.bodies)
+    bare = replace(problem, model=model, min_layers_per_cell=0)
+    return Plan(problem=bare, counts=plan.counts)
