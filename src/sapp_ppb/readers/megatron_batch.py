@@ -2,7 +2,8 @@
 
 from sapp_ppb.readers.megatron_values import BATCH, Values
 from sapp_ppb.targets.config import BrokenRule
-from sapp_ppb.targets.megatron_split import GROUP, group_rules
+from sapp_ppb.targets.megatron_flags import GROUP_SIZE
+from sapp_ppb.targets.megatron_split import group_rules
 
 
 def micro_batches_of(values: Values, stages: int | None) -> tuple[int | None, list[BrokenRule], list[str]]:
@@ -50,12 +51,10 @@ def group_of(
     values: Values, stages: int | None, chunks: int, micro_batches: int | None
 ) -> tuple[int | None, list[BrokenRule]]:
     """Micro-batch group where it counts, and its rules where they can be asked."""
-    group = values.numbers.get(GROUP.removeprefix("--"))
+    group = values.numbers.get(GROUP_SIZE)
     if chunks == 1:
         return None, []
-    asked = (
-        stages is not None and micro_batches is not None and GROUP.removeprefix("--") not in values.unknown
-    )
+    asked = stages is not None and micro_batches is not None and GROUP_SIZE not in values.unknown
     if not asked or stages is None or micro_batches is None:
         return group, []
     return group, group_rules(stages, micro_batches, stages if group is None else group)

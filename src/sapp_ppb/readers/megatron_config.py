@@ -10,9 +10,10 @@ from os import PathLike
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.megatron_batch import group_of, micro_batches_of
-from sapp_ppb.readers.megatron_values import RECOMPUTE, SPLIT, Values, given_flags, read_values
+from sapp_ppb.readers.megatron_values import Values, given_flags, read_values
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets.config import BrokenRule, CellTypes, PipelineConfig
+from sapp_ppb.targets.megatron_flags import GROUP_SIZE, OTHER_RECOMPUTE, OTHER_SPLITS, RECOMPUTE, SPLIT
 from sapp_ppb.targets.megatron_layout import Cells, cells_of_names, parse_layout
 from sapp_ppb.targets.megatron_layout_rules import layout_notes, layout_rules
 from sapp_ppb.targets.megatron_recompute import RecomputeFlags, recompute_notes, recompute_rules, types_of
@@ -25,20 +26,6 @@ from sapp_ppb.targets.megatron_split import (
     split_of,
 )
 
-# Flags of Megatron-LM and of those who build on it that decide what is read here in another way.
-_OTHER_SPLITS = (
-    "hybrid-layer-pattern",
-    "hybrid-override-pattern",
-    "standalone-embedding-stage",
-    "pipeline-model-parallel-split-rank",
-    "virtual-pipeline-model-parallel-size",
-    "pipeline-num-transformer-layers",
-    "num-layer-list",
-    "noop-layers",
-    "custom-pipeline-layers",
-    "schedules-method",
-)
-_OTHER_RECOMPUTE = ("recompute-layer-ids", "enable-recompute-layers-per-pp-rank", "recompute-in-bubble")
 _NOT_MODELLED = {
     "no-overlap-p2p-communication": "messages hold work up; price that with --p2p-mode blocking",
     "overlap-p2p-communication-warmup-flush": "when messages overlap in warm-up and flush is not modelled",
@@ -70,7 +57,7 @@ def read_megatron(path: str | PathLike[str]) -> PipelineConfig:
     values = read_values(path)
     doubts = {name: f"--{name} {reason}" for name, reason in values.unknown.items()}
     unknown = [f"{doubt}; write its value" for doubt in doubts.values()]
-    for name in given_flags(values, (*_OTHER_SPLITS, *_OTHER_RECOMPUTE)):
+    for name in given_flags(values, (*OTHER_SPLITS, *OTHER_RECOMPUTE)):
         unknown.append(f"--{name} decides what this reader takes from other flags, and is not read")
     stages = _stages(values)
     split, notes = _split(values, stages, unknown)
@@ -117,7 +104,7 @@ def _split(values: Values, stages: int | None, unknown: list[str]) -> tuple[Spli
         rule = "must be a layout such as Et*3|(tt|)*2tL, or a list of lists of names"
         broken.append(BrokenRule(key=error.where, rule=rule, found=error.faults[0]))
     nothing = Split(cells=None, interleave=1, broken=tuple(broken))
-    decided_elsewhere = given_flags(values, (*_OTHER_SPLITS, *(n for n in SPLIT if n in values.unknown)))
+    decided_elsewhere = given_flags(values, (*OTHER_SPLITS, *(n for n in SPLIT if n in values.unknown)))
     if stages is None and "pipeline-model-parallel-size" not in values.unknown:
         stages_given = values.numbers["pipeline-model-parallel-size"]
         key = "--pipeline-model-parallel-size"
@@ -210,7 +197,7 @@ def _layers(values: Values, cells: Cells | None, mtp_layers: int) -> int | None:
 def _types(
     values: Values, cells: Cells | None, stages: int | None, recompute: RecomputeFlags
 ) -> CellTypes | None:
-    not_known = given_flags(values, _OTHER_RECOMPUTE) or [n for n in RECOMPUTE if n in values.unknown]
+    not_known = given_flags(values, OTHER_RECOMPUTE) or [n for n in RECOMPUTE if n in values.unknown]
     if cells is None or stages is None or not_known:
         return None
     return types_of(cells, stages, recompute)
@@ -231,9 +218,8 @@ def _offload_rules(values: Values, stages: int | None, recompute: RecomputeFlags
 
 def _other_notes(values: Values, chunks: int) -> list[str]:
     notes = [f"--{name}: {_NOT_MODELLED[name]}" for name in given_flags(values, _NOT_MODELLED)]
-    group = GROUP.removeprefix("--")
-    if chunks == 1 and group in values.numbers:
-        notes.append(f"{GROUP} {shown(values.numbers[group])} means nothing with one chunk a stage")
+    if chunks == 1 and GROUP_SIZE in values.numbers:
+        notes.append(f"{GROUP} {shown(values.numbers[GROUP_SIZE])} means nothing with one chunk a stage")
     if "global-batch-size" not in values.present and "micro-batch-size" in values.numbers:
         notes.append("--global-batch-size is not given; Megatron-LM then runs one micro-batch a step")
     return notes

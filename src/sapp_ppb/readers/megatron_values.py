@@ -8,6 +8,7 @@ arguments, or the text of a shell script.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from os import PathLike
 
 from sapp_ppb.costs.checks import LARGEST_COUNT, shown
@@ -16,31 +17,11 @@ from sapp_ppb.readers.json_file import read_json
 from sapp_ppb.readers.text_file import read_text
 from sapp_ppb.readers.yaml_file import read_yaml
 from sapp_ppb.targets.config import BrokenRule
+from sapp_ppb.targets.megatron_flags import GROUP_SIZE, RECOMPUTE, SPLIT, SWITCHES, flag_name, is_module
 from sapp_ppb.targets.shell_arguments import Argument, expand, shell_arguments
 
 LARGEST_FILE_MB = 1
 SECTION = "MODEL_ARGS"
-SPLIT = (
-    "pipeline-model-parallel-size",
-    "pipeline-model-parallel-layout",
-    "num-layers",
-    "mtp-num-layers",
-    "decoder-first-pipeline-num-layers",
-    "decoder-last-pipeline-num-layers",
-    "account-for-embedding-in-pipeline-split",
-    "account-for-loss-in-pipeline-split",
-    "num-layers-per-virtual-pipeline-stage",
-    "num-virtual-stages-per-pipeline-rank",
-)
-RECOMPUTE = (
-    "recompute-granularity",
-    "recompute-method",
-    "recompute-num-layers",
-    "recompute-modules",
-    "recompute-activations",
-    "moe-layer-recompute",
-    "checkpoint-activations",
-)
 BATCH = (
     "global-batch-size",
     "micro-batch-size",
@@ -49,21 +30,10 @@ BATCH = (
     "nnodes",
     "nproc-per-node",
 )
-OTHERS = ("microbatch-group-size-per-virtual-pipeline-stage", "cpu-offloading-num-layers")
-SWITCHES = frozenset(
-    {
-        "account-for-embedding-in-pipeline-split",
-        "account-for-loss-in-pipeline-split",
-        "recompute-activations",
-        "moe-layer-recompute",
-        "checkpoint-activations",
-        "no-overlap-p2p-communication",
-    }
-)
 _TEXTS = frozenset(
     {"pipeline-model-parallel-layout", "recompute-granularity", "recompute-method", "recompute-modules"}
 )
-_KNOWN = frozenset({*SPLIT, *RECOMPUTE, *BATCH, *OTHERS, *SWITCHES})
+_KNOWN = frozenset({*SPLIT, *RECOMPUTE, *BATCH, *SWITCHES, GROUP_SIZE, "cpu-offloading-num-layers"})
 
 
 @dataclass(kw_only=True)
@@ -168,7 +138,7 @@ def _quoted(item: object) -> str:
 def _of_mapping(mapping: dict[str, object]) -> Values:
     values = Values()
     for key, value in mapping.items():
-        name = key.lstrip("-").replace("_", "-")
+        name = flag_name(key)
         if value is False or value is None:
             if value is None and name in _KNOWN:
                 values.doubt(name, "has no value")
@@ -209,8 +179,8 @@ def _take(values: Values, name: str, given: list[Argument]) -> None:
     elif given[0].value is None and name in _KNOWN:
         values.doubt(name, "has no value")
     elif name == "recompute-modules":
-        values.lists[name] = [given[0].value, *given[0].more]
-        values.present.add(name)
+        more = takewhile(is_module, (word.text for word in given[0].more))
+        values.give(name, [given[0].value, *more])
     else:
         values.give(name, given[0].value)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sapp_ppb.costs.checks import LARGEST_COUNT
 from sapp_ppb.targets.config import BrokenRule
+from sapp_ppb.targets.megatron_flags import GROUP_SIZE
 from sapp_ppb.targets.megatron_layout import LAYOUT_KEY, Cells
 
 PER_CHUNK = "--num-layers-per-virtual-pipeline-stage"
@@ -19,7 +20,7 @@ CHUNKS = "--num-virtual-stages-per-pipeline-rank"
 FIRST, LAST = "--decoder-first-pipeline-num-layers", "--decoder-last-pipeline-num-layers"
 EMBEDDING, LOSS = "--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split"
 STAGES = "--pipeline-model-parallel-size"
-GROUP = "--microbatch-group-size-per-virtual-pipeline-stage"
+GROUP = f"--{GROUP_SIZE}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,7 +49,7 @@ class Argument:
     unknown: str
     line: int
     flag: Word
-    more: tuple[str, ...] = ()
+    more: tuple[Word, ...] = ()
     start: int = 0
     stop: int = 0
 
@@ -142,7 +142,7 @@ def _argument(word: Word, behind: list[Word], variables: Variables, line: int) -
         unknown=unknown,
         line=line,
         flag=word,
-        more=tuple(each.text for each in behind[not equals :]),
+        more=tuple(behind[not equals :]),
         start=start,
         stop=stop,
     )
