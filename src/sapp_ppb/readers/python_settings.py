@@ -80,9 +80,7 @@ def read_python_settings(
             known = ", ".join(list(functions)[:_SHOWN]) or "none"
             raise InputError(where, [f"has no function {shown(function)}; it has {known}"])
         return _settings(where, tree, keys, functions, function)
-    having = [
-        name for name in functions if any(_settings(where, tree, keys, functions, name, alone=True).values())
-    ]
+    having = _having(where, keys, functions)
     public = [name for name in having if not name.startswith("_")]
     names = public or having
     if len(names) > 1:
@@ -112,10 +110,8 @@ def _settings(
     keys: Collection[str],
     functions: Mapping[str, ast.FunctionDef],
     function: str | None,
-    *,
-    alone: bool = False,
 ) -> dict[str, dict[str, object]]:
-    """Find the settings of the module, unless ``alone``, and then of a function."""
+    """Find the settings of the module, and then of a function."""
     constants = {
         target.id: node.value
         for node in tree.body
@@ -125,15 +121,43 @@ def _settings(
     }
     finder = _Finder(keys=keys, functions=functions, values=PlainValues(constants=constants))
     try:
-        if not alone:
-            for node in tree.body:
-                if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    finder.visit(node)
+        for node in tree.body:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                finder.visit(node)
         if function is not None:
             finder.call(function)
     except RecursionError:
         raise InputError(where, ["the Python is nested too deep"]) from None
     return finder.tables
+
+
+def _having(where: str, keys: Collection[str], functions: Mapping[str, ast.FunctionDef]) -> list[str]:
+    """Name the functions that give settings, or call one that does."""
+    callers: dict[str, set[str]] = {name: set() for name in functions}
+    found: set[str] = set()
+    for name, node in functions.items():
+        for called in _called(node):
+            if called in callers:
+                callers[called].add(name)
+        finder = _Finder(keys=keys, functions={}, values=PlainValues())
+        try:
+            for statement in node.body:
+                finder.visit(statement)
+        except RecursionError:
+            raise InputError(where, ["the Python is nested too deep"]) from None
+        found |= {name} if any(finder.tables.values()) else set()
+    new = set(found)
+    while new:
+        new = {caller for name in new for caller in callers[name]} - found
+        found |= new
+    return [name for name in functions if name in found]
+
+
+def _called(node: ast.AST) -> Iterator[str]:
+    """Names of the functions that are called somewhere in a node."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name):
+            yield inner.func.id
 
 
 @dataclass
