@@ -171,12 +171,12 @@ def _edit(path: Path, plan: "Plan", form: "Export") -> None:
 
 
 def _changed_lines(before: str, after: str) -> list[str]:
-    """
-    Lines that are gone and lines that are new, each with its number and a sign.
+    r"""
+    List lines that are gone and lines that are new, each with its number and a sign.
 
     Examples
     --------
-    >>> _changed_lines("a: 1\\nb: 2\\n", "a: 1\\nb: 3\\n")
+    >>> _changed_lines("a: 1\nb: 2\n", "a: 1\nb: 3\n")
     ['2 - b: 2', '2 + b: 3']
     """
     from difflib import SequenceMatcher

@@ -56,7 +56,7 @@ def outcome_text(
     page: list[RenderableType] = [
         Text(title_text(outcome)),
         Text(),
-        stages_table(timeline, _widest_bar(timeline)),
+        stages_table(timeline, widest_bar(timeline)),
         Text(),
     ]
     page.append(pairs_table(summary_rows(outcome, timeline, tokens)))
@@ -182,7 +182,7 @@ def rendered(page: Sequence[RenderableType]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in to.getvalue().splitlines())
 
 
-def _widest_bar(timeline: "Timeline") -> int:
+def widest_bar(timeline: "Timeline") -> int:
     """Length of the longest bar for which no row needs a second line; 0 when none does."""
     # A console never measures more than its own width, so one is asked that is wide enough.
     wide = Console(file=StringIO(), width=10_000)

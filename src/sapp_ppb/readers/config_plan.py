@@ -9,7 +9,7 @@ import numpy as np
 
 from sapp_ppb.costs import Layer, Model, Recompute
 from sapp_ppb.costs.checks import shown
-from sapp_ppb.errors import FileNote, InputError, PpbError
+from sapp_ppb.errors import FileNote, InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
@@ -52,9 +52,11 @@ def plan_of_config(config: PipelineConfig, model: Model, given: Mapping[str, Any
     ------
     InputError
         If a value is missing, or the model has other layers, or none of their types.
+    ScheduleError
+        If the order of the ops does not exist for these sizes.
     """
     given = dict(given or {})
-    faults = [*_missing(config, given), *_contradictions(config, given)]
+    faults = [*missing_for_price(config, given), *_contradictions(config, given)]
     if faults or config.types is None:
         raise InputError(config.where, faults)
     try:
@@ -62,8 +64,6 @@ def plan_of_config(config: PipelineConfig, model: Model, given: Mapping[str, Any
         return _plan(config, config.types, problem, keep_least="min_layers_per_cell" in given)
     except InputError as error:
         raise InputError(config.where, error.faults) from None
-    except PpbError as error:
-        raise InputError(config.where, [str(error)]) from None
 
 
 def still_unknown(config: PipelineConfig, given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def still_unknown(config: PipelineConfig, given: Mapping[str, Any]) -> tuple[str
     return tuple(sentence for sentence in config.unknown if not _OF_MICRO_BATCHES.search(sentence))
 
 
-def _missing(config: PipelineConfig, given: Mapping[str, Any]) -> list[str]:
+def missing_for_price(config: PipelineConfig, given: Mapping[str, Any]) -> list[str]:
     """Say what a price needs and neither the file nor an option says."""
     faults = []
     if config.stages is None:
@@ -99,7 +99,7 @@ def _contradictions(config: PipelineConfig, given: Mapping[str, Any]) -> list[st
     own = {"stages": config.stages, "interleave": config.interleave}
     return [
         f"has {own[name]} {'stages' if name == 'stages' else 'chunks a stage'}, not {given[name]}; "
-        f"leave out {option}"
+        f"give {option} {own[name]}"
         for name, option in _SIZES.items()
         if name in given and own[name] is not None and given[name] != own[name]
     ]
@@ -201,7 +201,9 @@ def _type_faults(problem: Problem, types: CellTypes) -> list[str]:
 
 
 def _type_fault(layer: Layer, recompute: Recompute) -> str:
-    keys = [] if Recompute.NONE in layer.considered and layer.activation_mb[0] else [Recompute.NONE.memory_key]
+    keys = (
+        [] if Recompute.NONE in layer.considered and layer.activation_mb[0] else [Recompute.NONE.memory_key]
+    )
     needed = " and ".join(dict.fromkeys([*keys, recompute.memory_key]))
     return (
         f"runs layers of {shown(layer.name)} as {recompute.label}, and the model file does not say what they "

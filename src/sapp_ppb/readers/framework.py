@@ -32,7 +32,8 @@ _PLAN = re.compile(rf'"format"\s*:\s*"{PLAN_FORMAT}"')
 _LAYERS = re.compile(r'"format"\s*:\s*"sapp-ppb-layers"')
 _HEADER = re.compile(r'"?index"?\s*,\s*"?name"?\s*,\s*"?stage"?\s*,')
 _MINDFORMERS = re.compile(
-    r"^(parallel_config|recompute_config|swap_config)\s*:|^model\s*:[^\n]*\n(?:[ \t#][^\n]*\n|\n)*?[ \t]+model_config\s*:",
+    r"^(parallel_config|recompute_config|swap_config)\s*:|"
+    r"^model\s*:[^\n]*\n(?:[ \t#][^\n]*\n|\n)*?[ \t]+model_config\s*:",
     re.M,
 )
 _INIT = re.compile(r"^(time_config|profiling_config|memory_usage)\s*:", re.M)  # of the older tool
@@ -130,9 +131,7 @@ def _not_told(path: str | PathLike[str]) -> str:
     return f"is no configuration that is known: these are {_KNOWN}; name the framework with --from"
 
 
-def _reader(
-    framework: Framework, layers: int | None
-) -> Callable[[str | PathLike[str]], PipelineConfig]:
+def _reader(framework: Framework, layers: int | None) -> Callable[[str | PathLike[str]], PipelineConfig]:
     """Give the reader of a framework, imported only when it is asked for."""
     if framework is Framework.MINDFORMERS:
         from sapp_ppb.readers.mindformers_config import read_mindformers

@@ -198,10 +198,10 @@ def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     bodies = problem.model.bodies
     counts = plan.counts[:, :, cell]
     if len(bodies) == 1 or len(bodies) > _SHOWN_KINDS:
-        words = [_counts_text(counts.sum(axis=0).tolist())]
+        words = [counts_text(counts.sum(axis=0).tolist())]
     else:
         words = [
-            f"{layer.name} {_counts_text(row.tolist())}"
+            f"{layer.name} {counts_text(row.tolist())}"
             for layer, row in zip(bodies, counts, strict=True)
             if row.any()
         ] or ["0"]
@@ -210,13 +210,13 @@ def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     return " + ".join([*head, *words, *tail])
 
 
-def _counts_text(counts: Sequence[int]) -> str:
+def counts_text(counts: Sequence[int]) -> str:
     """
     Say how many layers, and how many of them are recomputed.
 
     Examples
     --------
-    >>> _counts_text([1, 0, 0, 0, 2])
+    >>> counts_text([1, 0, 0, 0, 2])
     '3 (2 full)'
     """
     recomputed = [
