@@ -99,7 +99,7 @@ def shell_arguments(text: str, where: str) -> Arguments:
             found.append(_argument(word, behind, variables, lines.line_of(word.start)))
         elif not (index and _is_flag(words[index - 1])) and (name := _held_elsewhere(word, variables)):
             unread[name] = None
-    arrays = set(re.findall(r"(\w+)\+?=\(", text))
+    arrays = set(re.findall(r"(?<!\w)(\w+)\+?=\(", text))
     return Arguments(found=tuple(found), unread=tuple(name for name in unread if name not in arrays))
 
 
