@@ -99,7 +99,12 @@ def recompute_notes(flags: RecomputeFlags) -> tuple[str, ...]:
             f"uniform recompute keeps one input for every {flags.layers} layers and holds as many again in "
             "the backward; it is modelled as full recompute of every layer, each with its own input"
         )
-    elif flags.granularity == "full" and flags.method == "block" and (flags.layers or 1) < 1:
+    elif (
+        flags.granularity == "full"
+        and flags.method == "block"
+        and flags.layers is not None
+        and flags.layers < 1
+    ):
         notes.append(f"block recompute of {flags.layers} layers recomputes nothing")
     elif flags.granularity is None and any((flags.method, flags.layers is not None, flags.modules)):
         notes.append(f"recompute flags without {GRANULARITY} recompute nothing")

@@ -17,7 +17,8 @@ _BRACED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[@*]\])?(?::?[-=](.*))?", re
 _DEEPEST = 20
 _LONGEST = 10_000
 _MOST_WORDS = 32
-_HOLDS_FLAGS = re.compile(r"ARG|OPT|FLAG|PARAM|CONFIG", re.IGNORECASE)
+_HOLDS_FLAGS = re.compile(r"ARG|OPT|FLAG|PARAM", re.IGNORECASE)
+_HOLDS_MANY = re.compile(r"(ARGS|OPTS|OPTIONS|FLAGS|PARAMS)$", re.IGNORECASE)
 Variables = dict[str, "str | None"]
 
 
@@ -97,18 +98,20 @@ def shell_arguments(text: str, where: str) -> Arguments:
         elif _is_flag(word):
             behind = _behind(words[index + 1 : index + 1 + _MOST_WORDS])
             found.append(_argument(word, behind, variables, lines.line_of(word.start)))
-        elif not (index and _is_flag(words[index - 1])) and (name := _held_elsewhere(word, variables)):
+        elif name := _held_elsewhere(word, words[index - 1] if index else None, variables):
             unread[name] = None
-    arrays = set(re.findall(r"(\w+)\+?=\(", text))
+    arrays = set(re.findall(r"(?<!\w)(\w+)\+?=\(", text))
     return Arguments(found=tuple(found), unread=tuple(name for name in unread if name not in arrays))
 
 
-def _held_elsewhere(word: Word, variables: Variables) -> str | None:
-    """Name of a variable that seems to hold arguments and that nothing has set."""
-    match = re.fullmatch(r"\$\{?(\w+)(?:\[[@*]\])?\}?", word.text)
-    if match is None or match[1] in variables or not _HOLDS_FLAGS.search(match[1]):
+def _held_elsewhere(word: Word, before: Word | None, variables: Variables) -> str | None:
+    """Name of a variable that seems to hold arguments, rather than be one, and that nothing has set."""
+    match = re.fullmatch(r"\$\{?(\w+)(\[[@*]\])?\}?", word.text)
+    if match is None or match[1] in variables:
         return None
-    return match[1]
+    # Behind a flag it may be its value; behind a switch it is not.
+    many = _HOLDS_MANY if before is not None and _is_flag(before) else _HOLDS_FLAGS
+    return match[1] if match[2] or many.search(match[1]) else None
 
 
 def _is_flag(word: Word) -> bool:
