@@ -1,5 +1,7 @@
 """One line a layer along the chain, HEAD and TAIL included."""
 
+from pathlib import Path
+
 import pytest
 
 from sapp_ppb.errors import InputError
@@ -30,6 +32,14 @@ def test_layers_follow_the_chain_back_over_the_stages():
         "5,body1,0,1,none\n"
         "6,tail,0,1,\n"
     )
+
+
+def test_the_page_shows_what_is_written():
+    page = (Path(__file__).parents[2] / "docs" / "frameworks" / "plain.md").read_text(encoding="utf-8")
+    assert f"```csv\n{layers_csv_text(plan_on_a_v())}```\n" in page
+    # Shortened behind the second of seven layers.
+    first = "\n".join(layers_json_text(plan_on_a_v()).splitlines()[:10])
+    assert f"```json\n{first.removesuffix(',')}\n  ]\n}}\n```\n" in page
 
 
 def test_json_has_the_same_lines_and_the_schedule():
