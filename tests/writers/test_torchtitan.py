@@ -17,6 +17,7 @@ from sapp_ppb.writers.torchtitan import torchtitan_into, torchtitan_text
 from tests.torchtitan_plans import problem_of, torchtitan_plans, with_mode
 
 CONFIGS = Path(__file__).parent.parent / "data" / "configs" / "torchtitan"
+PAGE = Path(__file__).parents[2] / "docs" / "frameworks" / "torchtitan.md"
 REAL = ("debug_model.toml", "deepseek_v3_671b.toml")
 
 
@@ -66,6 +67,14 @@ def test_the_python_snippet_says_the_same_in_statements():
         "config.training.local_batch_size = 4  # micro-batches x pipeline_parallel_microbatch_size\n"
         "config.activation_checkpoint = SelectiveAC.Config()\n"
     )
+
+
+def test_the_page_shows_what_is_written():
+    toml, python = torchtitan_text(plan_of("full")), torchtitan_text(plan_of("full"), python=True)
+    page = PAGE.read_text(encoding="utf-8")
+    indented = "".join(f"   {line}\n" if line else "\n" for line in toml.splitlines())
+    assert f"   ```toml\n{indented}   ```\n" in page
+    assert f"```python\n{python}```\n" in page
 
 
 @given(torchtitan_plans())

@@ -100,9 +100,7 @@ def torchtitan_settings(path: str | PathLike[str], function: str | None = None) 
         If the file can not be read, or a setting has another type than it must; all
         faults at once.
     """
-    where, is_python = str(path), str(path).lower().endswith(".py")
-    if function is not None and not is_python:
-        raise InputError(where, [f"is no Python, and so has no function {shown(function)}"])
+    is_python = str(path).lower().endswith(".py")
     if is_python:
         tables: Mapping[str, object] = read_python_settings(path, _KEYS, function)
     else:
@@ -110,7 +108,7 @@ def torchtitan_settings(path: str | PathLike[str], function: str | None = None) 
     taker = _Taker(tables=tables)
     settings = _taken(taker, is_python=is_python)
     if taker.faults:
-        raise InputError(where, taker.faults)
+        raise InputError(str(path), taker.faults)
     return settings
 
 
