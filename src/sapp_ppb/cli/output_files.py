@@ -44,14 +44,14 @@ def _page(
     outcome: "Outcome", timeline: "Timeline | None", path: Path, force: bool, tokens: int | None
 ) -> None:
     from sapp_ppb.report.page import write_page
-    from sapp_ppb.writers import mindformers_lists, mindformers_text, plan_to_json
+    from sapp_ppb.writers import mindformers_lists, mindformers_lists_text, plan_to_json
 
     lists = {"Plan file": plan_to_json(outcome)}
     plan = outcome.plan
     if plan is not None:
         said = {form.title: form.text(plan) for form in _frameworks(plan) if not form.unsaid(plan)}
-        if plan.problem.target is None:  # or why there are none
-            said = {"MindFormers": mindformers_text(mindformers_lists(plan))} | said
+        if not said:  # why there is nothing to paste
+            said = {"MindFormers": mindformers_lists_text(mindformers_lists(plan))}
         lists = said | lists
     write_page(outcome, timeline, path, lists=lists, tokens=tokens, force=force)
 

@@ -68,9 +68,8 @@ class ConfigReading:
         """Keep a rule that a value breaks."""
         self.broken.append(BrokenRule(key=self.document.at(place), rule=rule, found=shown(found)))
 
-    def first(self, section: str, keys: Sequence[str]) -> str:
-        """Place of the first of some keys that is given, or else of the first one."""
-        places = [f"{section}.{key}" for key in keys]
+    def first(self, places: Sequence[str]) -> str:
+        """First of some places that is given, or else the first one."""
         given = (place for place in places if self.value(place) is not None or self.is_unknown(place))
         return next(given, places[0])
 

@@ -17,27 +17,23 @@ from sapp_ppb.errors import InputError
 from sapp_ppb.readers.config_reading import ConfigReading
 from sapp_ppb.readers.yaml_file import read_yaml_document
 from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.targets import mindformers_keys as keys
 from sapp_ppb.targets.config import CellTypes, PipelineConfig
 from sapp_ppb.targets.mindformers_counts import LISTS, Counted, counted, types_counted
 from sapp_ppb.targets.mindformers_rules import Order, micro_batch_rules, order_of
 from sapp_ppb.targets.mindformers_split import Grid, Rows, Split, split_of
 
-LAYER_KEYS = ("num_layers", "num_hidden_layers")
-MTP_KEYS = ("mtp_depth", "mtp_num_layers", "num_nextn_predict_layers")
-_PARALLEL, _PIPELINE, _MODEL = "parallel_config", "parallel.pipeline_config", "model.model_config"
-_RECOMPUTE, _SWAP, _CONTEXT = "recompute_config", "swap_config", "context"
-_SECTIONS = (_PARALLEL, _PIPELINE, _MODEL, _RECOMPUTE, _SWAP, _CONTEXT)
 # What changes times or memory and is in neither the plan nor the schedule.
 _NOT_MODELLED = (
-    f"{_RECOMPUTE}.parallel_optimizer_comm_recompute",
-    f"{_RECOMPUTE}.mp_comm_recompute",
-    f"{_RECOMPUTE}.recompute_slice_activation",
-    f"{_RECOMPUTE}.select_recompute_exclude",
-    f"{_RECOMPUTE}.select_comm_recompute_exclude",
-    f"{_MODEL}.fine_grain_interleave",
+    f"{keys.RECOMPUTE}.parallel_optimizer_comm_recompute",
+    f"{keys.RECOMPUTE}.mp_comm_recompute",
+    f"{keys.RECOMPUTE}.recompute_slice_activation",
+    f"{keys.RECOMPUTE}.select_recompute_exclude",
+    f"{keys.RECOMPUTE}.select_comm_recompute_exclude",
+    f"{keys.MODEL}.fine_grain_interleave",
     "micro_batch_interleave_num",
 )
-_OFF = (None, False, 1, [], {})
+_OFF: tuple[object, ...] = (None, False, 1, [], {})
 _MOST_GB = 10**6
 
 
@@ -55,9 +51,11 @@ def read_mindformers(path: str | PathLike[str]) -> PipelineConfig:
     """
     document = read_yaml_document(path)
     value = document.value
-    named = [section for section in (_PARALLEL, _RECOMPUTE, "model") if _has(value, section)]
+    named = [section for section in (keys.PARALLEL, keys.RECOMPUTE, "model") if _has(value, section)]
     if not named:
-        fault = f"has neither {_PARALLEL} nor {_RECOMPUTE} nor {_MODEL}; is it a MindFormers YAML?"
+        fault = (
+            f"has neither {keys.PARALLEL} nor {keys.RECOMPUTE} nor {keys.MODEL}; is it a MindFormers YAML?"
+        )
         raise InputError(str(path), [fault, *document.faults])
     reading = ConfigReading(document)
     faults = [fault for fault in document.faults if _is_about(fault)]
@@ -72,13 +70,13 @@ def _has(value: object, key: str) -> bool:
 
 def _is_about(fault: str) -> bool:
     """Whether a fault of the YAML lies in a part that is read."""
-    return fault.startswith(("the top level", *(section.split(".")[0] for section in _SECTIONS)))
+    return fault.startswith(("the top level", *(section.split(".")[0] for section in keys.SECTIONS)))
 
 
 def _config(where: str, reading: ConfigReading) -> PipelineConfig:
-    stages = reading.whole(f"{_PARALLEL}.pipeline_stage", 1)
-    micro_batches = reading.whole(f"{_PARALLEL}.micro_batch_num", 1)
-    sequence_chunks = reading.whole(f"{_PARALLEL}.seq_split_num", 1)
+    stages = reading.whole(keys.STAGES, 1)
+    micro_batches = reading.whole(keys.MICRO_BATCHES, 1)
+    sequence_chunks = reading.whole(keys.SEQUENCE_CHUNKS, 1)
     interleaves, chunks = _chunks(reading)
     order = _order(reading, interleaves, stages, chunks, sequence_chunks, micro_batches)
     layers, mtp = _layers(reading)
@@ -108,8 +106,8 @@ def _config(where: str, reading: ConfigReading) -> PipelineConfig:
 
 def _chunks(reading: ConfigReading) -> tuple[bool | None, int | None]:
     """``pipeline_interleave``, and the chunks a stage that take effect."""
-    interleaves = reading.flag(f"{_PIPELINE}.pipeline_interleave")
-    chunks = reading.whole(f"{_MODEL}.pp_interleave_num", 1)
+    interleaves = reading.flag(keys.INTERLEAVES)
+    chunks = reading.whole(keys.CHUNKS, 1)
     if interleaves is False and chunks is not None and chunks > 1:
         reading.notes.append(
             f"pp_interleave_num {chunks} takes effect only with pipeline_interleave: True; one chunk a stage"
@@ -126,8 +124,8 @@ def _order(
     micro_batches: int | None,
 ) -> Order | None:
     """Order of the ops; None when not enough is known."""
-    scheduler = reading.value(f"{_PIPELINE}.pipeline_scheduler")
-    unknown = reading.is_unknown(f"{_PIPELINE}.pipeline_scheduler")
+    scheduler = reading.value(keys.SCHEDULER)
+    unknown = reading.is_unknown(keys.SCHEDULER)
     if unknown or interleaves is None or stages is None or chunks is None or sequence_chunks is None:
         return None
     order = order_of(
@@ -138,21 +136,21 @@ def _order(
         sequence_chunks=sequence_chunks,
     )
     for rule in order.broken:
-        reading.keep(_MODEL if rule.key == "pp_interleave_num" else _PIPELINE, [rule])
+        reading.keep(keys.MODEL if rule.key == "pp_interleave_num" else keys.PIPELINE, [rule])
     reading.notes += order.notes
     if sequence_chunks > 1 and order.schedule not in (ScheduleName.SEQ1F1B, None):
         reading.notes.append("seq_split_num takes effect only with pipeline_scheduler seqpipe")
     if micro_batches is None:
         return order
     group, broken, notes = micro_batch_rules(order.schedule, stages=stages, micro_batches=micro_batches)
-    reading.keep(_PARALLEL, broken, notes)
+    reading.keep(keys.PARALLEL, broken, notes)
     return replace(order, micro_batch_group=group)
 
 
 def _layers(reading: ConfigReading) -> tuple[int | None, int | None]:
     """Layers without, and layers of, multi-token prediction."""
-    place = reading.first(_MODEL, LAYER_KEYS)
-    mtp = reading.whole(reading.first(_MODEL, MTP_KEYS), 0, least=0)
+    place = reading.first(keys.LAYERS)
+    mtp = reading.whole(reading.first(keys.MTP_LAYERS), 0, least=0)
     if reading.value(place) is None and not reading.is_unknown(place):
         reading.unknown.append(f"{place} is not given; write it, also where pretrained_model_dir has it")
         return None, mtp
@@ -168,12 +166,12 @@ def _grid(stages: int | None, chunks: int | None, order: Order | None) -> Grid |
 
 def _split(reading: ConfigReading, layers: int | None, mtp: int | None, grid: Grid | None) -> Split | None:
     """Layers of every cell; None when not enough is known."""
-    place = f"{_MODEL}.offset"
+    place = keys.OFFSET
     offset = reading.value(place)
     if layers is None or mtp is None or grid is None or reading.is_unknown(place):
         return None
     split = split_of(0 if offset is None else offset, layers, mtp, grid)
-    reading.keep(_MODEL, split.broken)
+    reading.keep(keys.MODEL, split.broken)
     if not split.counts_mtp:
         reading.notes.append(
             f"offset counts {layers} layers, without the {mtp} of multi-token prediction, "
@@ -184,9 +182,9 @@ def _split(reading: ConfigReading, layers: int | None, mtp: int | None, grid: Gr
 
 def _types(reading: ConfigReading, split: Split | None, mtp: int, grid: Grid | None) -> CellTypes | None:
     """Type of each layer of each cell; None when not enough is known."""
-    if reading.flag(f"{_SWAP}.swap"):
+    if reading.flag(keys.SWAPS):
         reading.unknown.append(
-            f"{reading.document.at(f'{_SWAP}.swap')}: with swap on, recompute lists name layers one by one "
+            f"{reading.document.at(keys.SWAPS)}: with swap on, recompute lists name layers one by one "
             "and activations leave the device, which is not modelled; turn it off to check"
         )
         return None
@@ -204,16 +202,16 @@ def _types(reading: ConfigReading, split: Split | None, mtp: int, grid: Grid | N
 
 def _lists(reading: ConfigReading, layers: Rows, grid: Grid) -> list[Rows] | None:
     """Layers that each of the three lists counts."""
-    whole = reading.value(_RECOMPUTE)
+    whole = reading.value(keys.RECOMPUTE)
     parts = [
         Counted(rows=layers if whole and key == LISTS[0] else tuple((0,) * grid.stages for _ in layers))
         if isinstance(whole, bool)
-        else counted(key, reading.value(f"{_RECOMPUTE}.{key}"), layers, grid)
+        else counted(key, reading.value(f"{keys.RECOMPUTE}.{key}"), layers, grid)
         for key in LISTS
     ]
     for part in parts:
-        reading.keep(_RECOMPUTE, part.broken, part.notes)
-    known = not any(reading.is_unknown(f"{_RECOMPUTE}.{key}") for key in LISTS)
+        reading.keep(keys.RECOMPUTE, part.broken, part.notes)
+    known = not any(reading.is_unknown(f"{keys.RECOMPUTE}.{key}") for key in LISTS)
     rows = [part.rows for part in parts if part.rows is not None]
     return rows if known and len(rows) == len(parts) else None
 
@@ -242,7 +240,7 @@ def _note_what_is_not_modelled(reading: ConfigReading) -> None:
 
 def _memory_limit(reading: ConfigReading) -> float | None:
     """MB that a device may use."""
-    place = f"{_CONTEXT}.max_device_memory"
+    place = keys.MEMORY
     value = reading.value(place)
     if value is None:
         return None

@@ -176,12 +176,14 @@ def _sum_faults(rows: Rows, offset: object, layers: int, mtp: int, grid: Grid) -
     everywhere = sum(map(sum, rows)) if grid.cells > 1 else 0
     if everywhere == added:
         return []
-    places = everywhere - added
+    counted = next(count for count in counts if count % cells == added)
     rule = (
         "what is written once holds for every chunk" if isinstance(offset, list) else "holds for every cell"
     )
     mend = f"write {'a list' if grid.chunks == 1 else f'{grid.chunks} lists, one a chunk'}"
-    found = f"{places} places more than layers, which the last cells lack"
+    found = (
+        f"places for {counted + everywhere - added} layers; there are {counted}, so the last cells go short"
+    )
     return [BrokenRule(key="offset", rule=rule, found=found, mend=mend)]
 
 
@@ -221,5 +223,5 @@ def _mtp_faults(filled: list[list[int]], mtp: int, grid: Grid) -> list[BrokenRul
         return []
     rule = f"the {mtp} MTP layers must stand in the last cell, stage {stage} chunk {chunk}, with the loss"
     found = f"{missing} of them before it"
-    mend = f"give that cell {missing} layers more"
+    mend = f"give that cell {missing} more"
     return [BrokenRule(key="offset", rule=rule, found=found, mend=mend)]

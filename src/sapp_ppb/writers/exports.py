@@ -9,19 +9,9 @@ from sapp_ppb.targets import target_named
 from sapp_ppb.targets.target import Target
 from sapp_ppb.writers.layer_list import layers_csv_text, layers_json_text
 from sapp_ppb.writers.megatron import megatron_into, megatron_text
-from sapp_ppb.writers.mindformers import mindformers_lists
-from sapp_ppb.writers.mindformers import mindformers_text as _lists_text
+from sapp_ppb.writers.mindformers_config import mindformers_text
+from sapp_ppb.writers.mindformers_edit import mindformers_into
 from sapp_ppb.writers.torchtitan import torchtitan_into, torchtitan_text
-
-
-def mindformers_text(plan):  # SHIM
-    if target_named("mindformers").unsaid(plan):
-        raise InputError("plan", target_named("mindformers").unsaid(plan))
-    return _lists_text(mindformers_lists(plan))
-
-
-def mindformers_into(text, plan, where):  # SHIM
-    raise InputError(where, ["SHIM"])
 
 
 @dataclass(frozen=True, kw_only=True)
