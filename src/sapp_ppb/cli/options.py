@@ -168,7 +168,10 @@ FlavourOption = Annotated[
 Target = Annotated[
     str | None,
     typer.Option(
-        "--target", metavar="NAME", help="Framework that must be able to say the plan: mindformers."
+        "--target",
+        metavar="NAME",
+        help="Framework that must be able to say the plan: mindformers, megatron or torchtitan; also says "
+        "what that costs.",
     ),
 ]
 TimeLimit = Annotated[float, typer.Option("--time-limit", "-t", metavar="SECONDS", help="Time to plan in.")]
