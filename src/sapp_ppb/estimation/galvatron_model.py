@@ -5,6 +5,7 @@ Times divide by the tensor-parallel size, as Galvatron has it, without the commu
 that this adds, which is not in the profile.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -12,7 +13,7 @@ from typing import TypeVar
 from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.costs.checks import count_fault, listed, number_fault
 from sapp_ppb.costs.profiled import GalvatronProfile, ProfiledMemory
-from sapp_ppb.errors import InputError
+from sapp_ppb.errors import InputError, Note
 
 FIRST, LAST = "other_first", "other_last"  # names of the HEAD and of the TAIL, after Galvatron's keys
 # Bytes of a parameter's states in mixed precision: weights and gradients of 2, three states of 4.
@@ -75,6 +76,11 @@ def model_from_galvatron(profile: GalvatronProfile, sizes: GalvatronSizes, *, na
     layer is the HEAD's on the first stage and the TAIL's on the last; its time is the
     TAIL's, but for ``head_share``.
 
+    Warns
+    -----
+    Note
+        That the communication of tensor parallelism is missing, where there is any.
+
     Raises
     ------
     InputError
@@ -86,7 +92,8 @@ def model_from_galvatron(profile: GalvatronProfile, sizes: GalvatronSizes, *, na
     >>> profile = GalvatronProfile(source="p", kinds=1, layer_ms={(0, 4, 512): 3.0},
     ...     other_ms={(4, (512,)): 2.0}, layer_memory={(0, 512): memory}, first={(512,): memory},
     ...     last={(512,): memory}, sequence_parallel=True)
-    >>> model = model_from_galvatron(profile, GalvatronSizes(layers=(32,), dp=8, zero=3), name="tiny")
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     model = model_from_galvatron(profile, GalvatronSizes(layers=(32,), dp=8, zero=3), name="tiny")
     >>> body = model.bodies[0]
     >>> body.forward_ms, body.parameter_mb  # 3 * 4 / 2, 400 / 8
     (6.0, 50.0)
@@ -96,6 +103,9 @@ def model_from_galvatron(profile: GalvatronProfile, sizes: GalvatronSizes, *, na
     [0.0, 4.0]
     """
     chosen = _choose(profile, sizes)
+    if chosen.tp > 1:
+        said = f"times are those of one device divided by {chosen.tp}; what its tensor parallelism adds"
+        warnings.warn(f"{profile.source}: {said} is not in the profile", Note, stacklevel=2)
     per_sample = chosen.micro_batch / chosen.tp
     other_ms = profile.other_ms[chosen.micro_batch, chosen.sequence] * per_sample
     layers = [_end(FIRST, LayerKind.HEAD, other_ms * chosen.head_share, profile.first, chosen)]

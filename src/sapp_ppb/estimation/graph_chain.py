@@ -59,8 +59,11 @@ def model_from_graph(
         raise InputError(
             "--states-per-parameter", [f"must be a number of at least 1 (got {states_per_parameter})"]
         )
-    groups = chain_of_graph(graph)
-    layers = [_layer([graph.nodes[at] for at in group], states_per_parameter) for group in groups]
+    used = {before for known in graph.inputs for before in known}
+    layers = []
+    for group in chain_of_graph(graph):
+        ends = [graph.nodes[at].name for at in group if at in used] or [graph.nodes[group[0]].name]
+        layers.append(_layer(ends, [graph.nodes[at] for at in group], states_per_parameter))
     return Model(name=name, layers=tuple(layers))
 
 
@@ -71,8 +74,8 @@ def chain_of_graph(graph: OperatorGraph) -> tuple[tuple[int, ...], ...]:
     Left out is what stands before the chain: operators without inputs whose description
     begins with ``Input``, which bring the data, and operators that take no time, hold
     nothing and get nothing but from such.  An operator that leads nowhere stays with its
-    last input, one without inputs with the first layer.  A layer must take forward time:
-    what takes none stays with the layer before it.
+    last input.  A layer must take forward time: what takes none stays with the layer before
+    it.
 
     Raises
     ------
@@ -99,9 +102,9 @@ def chain_of_graph(graph: OperatorGraph) -> tuple[tuple[int, ...], ...]:
     depths = _depths(inputs)
     last = max(inputs, key=lambda at: (depths[at], -at))
     _check_joined(graph, inputs, last)
-    groups = _timed(graph, _cut(inputs, _order(inputs, depths, last)))
-    _add_dead_ends(groups, inputs)
-    return tuple(tuple(group) for group in groups)
+    chain = _order(inputs, depths, last)
+    groups = _cut(inputs, _with_dead_ends(chain, inputs), frozenset(chain))
+    return tuple(tuple(group) for group in _timed(graph, groups))
 
 
 def _without_sources(graph: OperatorGraph) -> dict[int, tuple[int, ...]]:
@@ -124,17 +127,21 @@ def _topological(inputs: dict[int, tuple[int, ...]]) -> list[int]:
     return list(done)
 
 
-def _visit(root: int, inputs: dict[int, tuple[int, ...]], done: dict[int, None]) -> None:
-    """Append an operator to those that are done, behind everything that it needs, in the order given."""
+def _visit(root: int, inputs: dict[int, tuple[int, ...]], done: dict[int, None]) -> list[int]:
+    """Do an operator behind everything that it needs, in the order given; what was done for it."""
+    visited: list[int] = []
     stack = [(root, iter(inputs[root]))] if root not in done else []
     while stack:
         at, rest = stack[-1]
         before = next((other for other in rest if other not in done), None)
         if before is None:
-            done.setdefault(at)
             stack.pop()
+            if at not in done:
+                done[at] = None
+                visited.append(at)
         else:
             stack.append((before, iter(inputs[before])))
+    return visited
 
 
 def _depths(inputs: dict[int, tuple[int, ...]]) -> dict[int, int]:
@@ -172,32 +179,39 @@ def _check_joined(graph: OperatorGraph, inputs: dict[int, tuple[int, ...]], last
         raise InputError(graph.source, [f"no edges join {listed(apart, 8)} with {end}; is the file cut off?"])
 
 
-def _cut(inputs: dict[int, tuple[int, ...]], order: Sequence[int]) -> list[list[int]]:
+def _with_dead_ends(chain: Sequence[int], inputs: dict[int, tuple[int, ...]]) -> list[int]:
+    """Put what leads nowhere, and what only that needs, behind the last input that it has in the chain."""
+    place = {at: index for index, at in enumerate(chain)}
+    behind: list[list[int]] = [[] for _ in range(len(chain) + 1)]  # the last one for what has no such input
+    users = Counter(before for known in inputs.values() for before in known)
+    done = dict.fromkeys(chain)
+    for end in (at for at in inputs if at not in place and not users[at]):
+        branch = _visit(end, inputs, done)
+        index = max((place.get(before, -1) for at in branch for before in inputs[at]), default=-1)
+        place |= dict.fromkeys(branch, index)
+        behind[index] += branch
+    order = list(behind[-1])
+    for index, at in enumerate(chain):
+        order += [at, *behind[index]]
+    return order
+
+
+def _cut(inputs: dict[int, tuple[int, ...]], order: Sequence[int], chain: frozenset[int]) -> list[list[int]]:
     """Parts of an order between the places where a single output is all that crosses."""
     place = {at: index for index, at in enumerate(order)}
-    last_use = [0] * len(order)
+    last_use = list(range(len(order)))
     for index, at in enumerate(order):  # ascending, so that the last one stays
         for before in inputs[at]:
             last_use[place[before]] = index
-    no_longer_needed = Counter(last_use)
+    ending = Counter(last for index, last in enumerate(last_use) if last > index)
     groups: list[list[int]] = [[]]
     crossing = 0
     for index, at in enumerate(order):
-        groups[-1].append(at)
-        crossing += 1 - (no_longer_needed[index] if index else 0)
-        if crossing == 1 and index < len(order) - 1:
+        if crossing == 1 and at in chain:
             groups.append([])
+        groups[-1].append(at)
+        crossing += (last_use[index] > index) - ending[index]
     return groups
-
-
-def _add_dead_ends(groups: list[list[int]], inputs: dict[int, tuple[int, ...]]) -> None:
-    """Put each operator that leads nowhere where its last input is, or to the first without any."""
-    group_of = {at: number for number, group in enumerate(groups) for at in group}
-    for at in _topological(inputs):
-        if at not in group_of:
-            group_of[at] = max((group_of[before] for before in inputs[at]), default=0)
-            group = groups[group_of[at]]
-            group.insert(max(1, len(group) - 1), at)  # the ends stay, by which a layer is named
 
 
 def _timed(graph: OperatorGraph, groups: Sequence[Sequence[int]]) -> list[list[int]]:
@@ -215,11 +229,11 @@ def _timed(graph: OperatorGraph, groups: Sequence[Sequence[int]]) -> list[list[i
     return timed
 
 
-def _layer(nodes: Sequence[GraphNode], states_per_parameter: float) -> Layer:
-    """Layer of the operators between two cuts, named after them and after the one that takes longest."""
+def _layer(ends: Sequence[str], nodes: Sequence[GraphNode], states_per_parameter: float) -> Layer:
+    """Build the layer between two cuts, named after its ends and the operator that takes longest."""
     longest = max(nodes, key=lambda node: node.forward_ms + node.backward_ms)
     operator = _OPERATOR.match(longest.operator.strip())
-    span = nodes[0].name if len(nodes) == 1 else f"{nodes[0].name}-{nodes[-1].name}"
+    span = ends[0] if len(ends) == 1 else f"{ends[0]}-{ends[-1]}"
     return layer_from_times(
         name=f"{span} {operator[0]}" if operator else span,
         kind=LayerKind.BODY,

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from os import PathLike
 
+from sapp_ppb.errors import InputError
 from sapp_ppb.readers.galvatron_keys import LENGTH, SEQUENCES, Findings, open_profile, sequences_of
 
 _BATCH = r"([1-9]\d{0,5})"
@@ -86,10 +87,9 @@ def read_galvatron_times(path: str | PathLike[str]) -> GalvatronTimes:
             found.unknown.append(key)
     for place in times.whole_ms:
         _derive(*place, times, found)
-    if not times.layer_ms and not found.faults:
-        found.unknown = []
-        found.faults.append(_nothing(raw, parts))
     found.unknown += parts
+    if not times.layer_ms and not found.faults:
+        raise InputError(found.path, [_nothing(raw, parts)])
     found.finish()
     return times
 

@@ -178,19 +178,10 @@ def _built(
     notes: list[str],
 ) -> Layer | None:
     """Layer of values that are allowed one by one; None where they are not together."""
-    kind = LayerKind(values["kind"])
-    if kind is not LayerKind.BODY:
-        columns = [ACTIVATION[r] for r in _TYPES] + [BACKWARD[r] for r in _TYPES]
-        useless = [column for column in columns if numbers.get(column)]
-        if useless:
-            notes.append(f"{place}: {listed(useless)}: a {kind.value} is never recomputed; ignored")
-    else:
-        zeros = [column for column in ACTIVATION.values() if numbers.get(column) == 0]
-        notes += [f"{place}: {listed(zeros)}: 0 MB counts as not given"] if zeros else []
     try:
-        return layer_from_times(
+        layer = layer_from_times(
             name=values["name"],
-            kind=kind,
+            kind=LayerKind(values["kind"]),
             count=count,
             forward_ms=numbers["forward_ms"],
             explicit={r: numbers[column] for r, column in BACKWARD.items() if column in numbers},
@@ -202,6 +193,27 @@ def _built(
     except InputError as error:
         faults += [f"{place}: {fault}" for fault in error.faults]
         return None
+    notes += [f"{place}: {note}" for note in _notes(layer, numbers)]
+    return layer
+
+
+def _notes(layer: Layer, numbers: Mapping[str, float]) -> Iterator[str]:
+    """Say what of a line has no effect or looks like a slip."""
+    if layer.kind is not LayerKind.BODY:
+        useless = [table[r] for table in (ACTIVATION, BACKWARD) for r in _TYPES if numbers.get(table[r])]
+        if useless:
+            yield f"{listed(useless)}: a {layer.kind.value} is never recomputed; ignored"
+        return
+    zeros = [column for column in ACTIVATION.values() if numbers.get(column) == 0]
+    if zeros:
+        yield f"{listed(zeros)}: 0 MB counts as not given"
+    if Recompute.NONE not in layer.considered:
+        yield "activation_mb is not given: no plan can leave this layer without recompute"
+    base = layer.backward_ms[Recompute.NONE]
+    for r in layer.considered:
+        if layer.backward_ms[r] < base:
+            taken = f"takes {layer.backward_ms[r]:g} ms, less than the {base:g} ms without recompute"
+            yield f"backward with {r.label} {taken}; {BACKWARD[r]} is the whole backward time"
 
 
 def _count(place: str, text: str, wrong: list[str]) -> int:

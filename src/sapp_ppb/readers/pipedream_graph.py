@@ -186,12 +186,13 @@ def _circle_fault(names: Sequence[str], inputs: Sequence[Sequence[int]], found: 
     while at not in seen:  # every one that waits has an input that waits
         seen[at] = None
         at = next(before for before in inputs[at] if before in waiting)
-    # Against the edges was walked; the first edge of the circle leads from its end to its start.
+    # Against the edges was walked, so that the circle is the end of the way, reversed.
     circle = [names[other] for other in reversed(list(seen)[list(seen).index(at) :])]
-    edges = list(zip(circle, [*circle[1:], circle[0]], strict=True))
-    last = max(found.edges[edge] for edge in edges)
-    shown_names = " -- ".join([*circle[:8], *(["..."] if len(circle) > 8 else []), circle[0]])
-    yield f"line {last}: the edge closes a circle, {shown_names}; operators must not wait for themselves"
+    lines = [found.edges[edge] for edge in zip(circle, [*circle[1:], circle[0]], strict=True)]
+    closing = lines.index(max(lines)) + 1
+    circle = circle[closing:] + circle[:closing]
+    words = " -- ".join([*circle[:8], *(["..."] if len(circle) > 8 else []), circle[0]])
+    yield f"line {max(lines)}: the edge closes a circle, {words}; operators must not wait for themselves"
 
 
 def _in_circles(inputs: Sequence[Sequence[int]]) -> set[int]:
