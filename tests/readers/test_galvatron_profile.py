@@ -218,4 +218,4 @@ def test_kinds_must_be_in_both_files(tmp_path):
     times = {"layertype_0_bsz1_seq512": 1, "layertype_1_bsz1_seq512": 1}
     paths = (written(tmp_path, times, "times.json"), written(tmp_path, memory_with()))
     (said,) = faults(read_galvatron, *paths)
-    assert said == "the profile has no memory of layertype_1, and there is a layertype_1"
+    assert said == f"{paths[1]} has no memory of layertype_1, and there is a layertype_1"

@@ -2,6 +2,7 @@
 
 from os import PathLike
 
+from sapp_ppb.costs.checks import listed
 from sapp_ppb.costs.profiled import GalvatronProfile
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.galvatron_memory import read_galvatron_memory
@@ -41,14 +42,14 @@ def read_galvatron(
     times = read_galvatron_times(computation)
     found = read_galvatron_memory(memory, sequence_parallel)
     timed, weighed = ({kind for kind, *_ in keys} for keys in (times.layer_ms, found.layers))
-    faults = [
-        f"has no {what} of layertype_{kind}, and there is a layertype_{max(timed | weighed)}"
-        for what, kinds in (("times", timed), ("memory", weighed))
-        for kind in range(max(timed | weighed) + 1)
-        if kind not in kinds
-    ]
+    last = max(timed | weighed)
+    faults = []
+    for path, what, kinds in ((computation, "times", timed), (memory, "memory", weighed)):
+        missing = [f"layertype_{kind}" for kind in range(last + 1) if kind not in kinds]
+        if missing:
+            faults.append(f"{path} has no {what} of {listed(missing, 8)}, and there is a layertype_{last}")
     if faults:
-        raise InputError(f"{computation}, {memory}", [f"the profile {fault}" for fault in faults])
+        raise InputError("profile", faults)
     return GalvatronProfile(
         source=str(computation),
         kinds=len(timed),
