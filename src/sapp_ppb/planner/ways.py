@@ -12,10 +12,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
-from sapp_ppb.planner.bounds import lower_bound
+from sapp_ppb.planner.bounds import least_share_worked, lower_bound, work_bound
 from sapp_ppb.planner.budget import Budget, budget_for
 from sapp_ppb.planner.infeasible import find_shortage
 from sapp_ppb.planner.least_memory import least_memory
@@ -23,12 +25,13 @@ from sapp_ppb.planner.run import PROVEN, Run, Watch, may_be
 from sapp_ppb.planner.search import Search
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
+from sapp_ppb.simulator.price import layer_tables
 from sapp_ppb.targets import Way, target_named
 
 # Moves that tell what a way is worth, as a share of a way's own, and the most.
 _TASTED, _TASTING_MOVES = 0.2, 12_000
-# Ways that get most of the time, and that time as a share.
-_BEST, _MOST = 3, 0.8
+# Ways that the time is shared by, the most promising first; later ones get a share of an even split.
+_BEST, _LEAST_SHARE = 3, 0.2
 # Seconds for the plan that holds least of a way in which the short search met none that fits.
 _LEAST_MEMORY_S = 5.0
 
@@ -79,19 +82,23 @@ def plan_ways(
         When the solver is needed to find a first plan and fails.
     """
     started = time.monotonic()
-    share_s = time_limit_s / len(ways)
-    best, tasted = _taste(ways, share_s, seed, known)
+    deadline = started + budget_for(problem, time_limit_s).stop_s
+    best, tasted = _taste(ways, time_limit_s / len(ways), seed, known)
     if best is None and _nothing_fits(ways):
         return _infeasible(problem, started, seed)
-    deadline = started + budget_for(problem, time_limit_s).stop_s
     bound_ms, stopped_by = math.inf, StoppedBy.PROOF
-    ranked = sorted(tasted, key=lambda each: each.makespan_ms)
-    for place, each in enumerate(ranked):
-        cutoff = math.inf if best is None else best.makespan_ms
-        if each.bound_ms >= cutoff * (1 - PROVEN):
-            bound_ms = min(bound_ms, each.bound_ms)
+    open_ways = sorted(tasted, key=lambda each: each.makespan_ms)
+    left_s = time_limit_s
+    while open_ways:
+        each, *open_ways = open_ways
+        cutoff_ms = math.inf if best is None else best.makespan_ms
+        least_ms = bound_within(each.way.problem, cutoff_ms, each.bound_ms)
+        if least_ms >= cutoff_ms * (1 - PROVEN):
+            bound_ms = min(bound_ms, least_ms)
             continue
-        seconds = _MOST * time_limit_s / _BEST if place < _BEST else (1 - _MOST) * share_s
+        rivals = sum(bound_within(o.way.problem, cutoff_ms, o.bound_ms) < cutoff_ms for o in open_ways)
+        seconds = max(left_s / (1 + min(rivals, _BEST - 1)), _LEAST_SHARE * time_limit_s / len(ways))
+        left_s -= seconds
         run = Run(
             problem=each.way.problem,
             budget=_until(budget_for(each.way.problem, seconds), deadline),
@@ -105,14 +112,14 @@ def plan_ways(
         try:
             outcome = run.outcome()
         except NoPlanFoundError:
-            bound_ms = min(bound_ms, run.bound_ms)
+            bound_ms = min(bound_ms, max(run.bound_ms, least_ms))
             continue
-        bound_ms = min(bound_ms, math.inf if outcome.lower_bound_ms is None else outcome.lower_bound_ms)
+        bound_ms = min(bound_ms, max(outcome.lower_bound_ms or math.inf, least_ms))
         if outcome.plan is not None:
             best = simulate(outcome.plan)
             stopped_by = outcome.stopped_by if stopped_by is StoppedBy.PROOF else stopped_by
         if outcome.stopped_by is StoppedBy.INTERRUPT:
-            bound_ms = min(bound_ms, *(other.bound_ms for other in ranked))
+            bound_ms = min(bound_ms, *(other.bound_ms for other in open_ways), math.inf)
             break
     if best is None:
         raise NoPlanFoundError(
@@ -122,6 +129,38 @@ def plan_ways(
     return _told(problem, best, min(bound_ms, best.makespan_ms), stopped_by, started, seed)
 
 
+def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
+    """
+    Bound a way among plans as fast as a cutoff; infinite where another way has all of its plans.
+
+    A stage that is done within the cutoff has at most so many layers.  A rule that picks the
+    first N layers of a cell then picks at least N of every so many, and one that picks
+    more than that picks all, as the rule of the next smaller N does.
+
+    Parameters
+    ----------
+    known_ms
+        A bound that is known already.
+    """
+    rule = None if problem.fix is None else problem.fix.places
+    if rule is None or rule.first is None or math.isinf(cutoff_ms):
+        return known_ms
+    tables = layer_tables(problem)
+    none, more = tables.backward_ms[:, Recompute.NONE], tables.backward_ms[:, rule.recompute]
+    least = float((tables.forward_ms + np.minimum(none, more)).min())
+    stage_ms = cutoff_ms * (1 + 1e-9) / (problem.micro_batches * least_share_worked(problem))
+    most = max(1, math.floor(stage_ms / least + 1e-9))
+    if rule.first > most:
+        return math.inf
+    bodies = problem.model.bodies
+    subject = len(bodies) - rule.entries_left
+    never = sum(layer.count for layer in bodies[subject:])
+    picked = max(0.0, problem.model.body_count * rule.first / most - never)
+    extra = max(0.0, float((more - none)[:subject].min()))
+    share = problem.micro_batches * least_share_worked(problem) / problem.stages
+    return max(known_ms, work_bound(problem) + share * picked * extra)
+
+
 def _taste(
     ways: Sequence[Way], seconds: float, seed: int, known: Plan | None
 ) -> tuple[Timeline | None, list[_Tasted]]:
@@ -129,9 +168,12 @@ def _taste(
     best: Timeline | None = None
     tasted = []
     for way in ways:
-        bound_ms = lower_bound(way.problem)
+        cutoff_ms = math.inf if best is None else best.makespan_ms
+        bound_ms = bound_within(way.problem, cutoff_ms, 0.0)
+        if bound_ms < cutoff_ms:
+            bound_ms = max(bound_ms, lower_bound(way.problem))
         found = [simulate(plan) for plan in (_as_plan_of(way.problem, known),) if plan is not None]
-        if bound_ms < math.inf and (best is None or bound_ms < best.makespan_ms):
+        if bound_ms < cutoff_ms:
             moves = int(min(_TASTING_MOVES, _TASTED * budget_for(way.problem, seconds).moves))
             search = Search(way.problem, seed)
             state = search.start(0.0)
