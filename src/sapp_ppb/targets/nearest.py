@@ -79,9 +79,20 @@ def nearest(plan: Plan, target: Target) -> Nearest | None:
     known = [
         _measured(plan, Plan(problem=problem, counts=counts), words)
         for words, counts in _settings(plan, problem, target)
+        if _can_be(problem, counts)
     ]
     said = [each for each in known if not target.unsaid(each.plan)]
     return min(said, key=lambda each: (each.differing, each.added_mb, each.added_ms), default=None)
+
+
+def _can_be(problem: Problem, counts: Ints) -> bool:
+    """Whether every layer has a type that the model gives it."""
+    return all(
+        recompute in layer.considered
+        for layer, by_type in zip(problem.model.bodies, counts, strict=True)
+        for recompute in Recompute
+        if by_type[recompute].any()
+    )
 
 
 def _measured(plan: Plan, other: Plan, words: str) -> Nearest:
