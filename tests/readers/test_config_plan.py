@@ -23,7 +23,12 @@ def model_of(*bodies, tail=False):
     """Model of BODY kinds, each a count and whether it is of multi-token prediction."""
     layers = [
         layer_from_times(
-            name=f"body{k}", kind=LayerKind.BODY, count=count, forward_ms=1, activation_mb=MEMORY, is_mtp=is_mtp
+            name=f"body{k}",
+            kind=LayerKind.BODY,
+            count=count,
+            forward_ms=1,
+            activation_mb=MEMORY,
+            is_mtp=is_mtp,
         )
         for k, (count, is_mtp) in enumerate(bodies)
     ]
@@ -107,7 +112,12 @@ def test_another_schedule_leaves_the_files_group_behind():
 def test_torchtitans_group_follows_from_the_micro_batches_that_are_given():
     cells = ((NONE,), (NONE,))
     config = replace(
-        CONFIG, target="torchtitan", interleave=2, micro_batches=4, layers=4, types=(cells, cells),
+        CONFIG,
+        target="torchtitan",
+        interleave=2,
+        micro_batches=4,
+        layers=4,
+        types=(cells, cells),
         schedule=ScheduleName.INTERLEAVED,
     )
     # 3 micro-batches on 2 stages: 3 // 2 = 1 round of 3.
@@ -128,7 +138,9 @@ def test_multi_token_prediction_leaves_a_cell_empty_that_held_nothing_else():
 
 def test_a_model_that_marks_other_layers_is_noted():
     config = replace(CONFIG, mtp_layers=1)
-    with pytest.warns(FileNote, match=r'run.sh: has 1 layers of multi-token .*marks 0; mark them with "mtp": true'):
+    with pytest.warns(
+        FileNote, match=r'run.sh: has 1 layers of multi-token .*marks 0; mark them with "mtp": true'
+    ):
         plan_of_config(config, model_of((5, False)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -148,7 +160,9 @@ def test_layers_that_are_dropped_are_no_plan():
 
 def test_a_type_that_is_not_measured_names_the_key_that_would_do():
     config = replace(CONFIG, types=(((SELECTIVE, NONE, NONE), (NONE, NONE)),))
-    with pytest.raises(InputError, match="'body0' as selective, .* add memory_select_rec in MB to this layer"):
+    with pytest.raises(
+        InputError, match="'body0' as selective, .* add memory_select_rec in MB to this layer"
+    ):
         plan_of_config(config, model_of((5, False)))
     bare = Model(name="t", layers=(layer_from_times(name="b", kind=LayerKind.BODY, count=5, forward_ms=1),))
     with pytest.raises(InputError, match="add memory_activation and memory_recompute in MB"):
@@ -166,7 +180,9 @@ def test_other_stages_or_chunks_are_refused():
 
 def test_everything_that_is_missing_is_said_at_once():
     rule = BrokenRule(key="offset", rule="must add up to 1", found="0")
-    config = PipelineConfig(target="megatron", where="run.sh", unknown=("--num-layers is $N",), broken=(rule,))
+    config = PipelineConfig(
+        target="megatron", where="run.sh", unknown=("--num-layers is $N",), broken=(rule,)
+    )
     assert missing_for_price(config, {}) == [
         "does not say the number of stages; write it into the file",
         "does not say the number of micro-batches; give --micro-batches",

@@ -23,7 +23,11 @@ def test_toml_is_torchtitans(path):
 @pytest.mark.parametrize(
     ("name", "text", "expected"),
     [
-        ("a.yaml", "model:\n  # a comment\n\n  trainer: x\n  model_config:\n    num_layers: 4\n", "mindformers"),
+        (
+            "a.yaml",
+            "model:\n  # a comment\n\n  trainer: x\n  model_config:\n    num_layers: 4\n",
+            "mindformers",
+        ),
         ("a.yaml", "recompute_config:\n  recompute: true\n", "mindformers"),
         ("a.yaml", "MODEL_ARGS:\n  --num-layers: 4\n", "megatron"),
         ("run.sh", "torchrun x.py \\\n --pipeline-model-parallel-layout 'Et|tL'", "megatron"),
@@ -91,5 +95,7 @@ def test_the_name_that_is_given_counts(tmp_path):
 
 
 def test_an_unknown_name_is_refused_with_those_that_exist(tmp_path):
-    with pytest.raises(InputError, match="'fsdp' is unknown; one of mindformers, megatron, torchtitan, csv, json"):
+    with pytest.raises(
+        InputError, match="'fsdp' is unknown; one of mindformers, megatron, torchtitan, csv, json"
+    ):
         read_config(tmp_path / "x", "fsdp")

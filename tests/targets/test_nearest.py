@@ -17,7 +17,13 @@ from sapp_ppb.targets.nearest import nearest
 from sapp_ppb.targets.nested_cell import nested_cell
 from tests.strategies import random_plan
 
-MEMORY = {Recompute.NONE: 60, Recompute.SELECTIVE: 45, Recompute.COMM: 38, Recompute.BOTH: 30, Recompute.FULL: 4}
+MEMORY = {
+    Recompute.NONE: 60,
+    Recompute.SELECTIVE: 45,
+    Recompute.COMM: 38,
+    Recompute.BOTH: 30,
+    Recompute.FULL: 4,
+}
 
 
 def body(name, count, memory=MEMORY, *, is_mtp=False):

@@ -68,7 +68,9 @@ def export(
         raise InputError("--into", ["edits a file, and --output writes a new one; give one of the two"])
     form = _form(to, into)
     file = None if output is None else free_file("--output", output, force=force)
-    chosen = _sayable(_plan(plan, model, form), form, plan, take_nearest=nearest_)
+    chosen = _sayable(
+        _plan(plan, model, form), form, plan, take_nearest=nearest_, is_priced=model is not None
+    )
     if chosen is None:
         return NOTHING_FITS
     if into is not None:
@@ -116,7 +118,9 @@ def _plan(path: Path, model: Path | None, form: "Export") -> "Plan":
     return known
 
 
-def _sayable(plan: "Plan", form: "Export", path: Path, *, take_nearest: bool) -> "Plan | None":
+def _sayable(
+    plan: "Plan", form: "Export", path: Path, *, take_nearest: bool, is_priced: bool
+) -> "Plan | None":
     """Give the plan, or the nearest that can be said where that is asked for; else say why not."""
     from sapp_ppb.targets.nearest import nearest
 
@@ -134,13 +138,10 @@ def _sayable(plan: "Plan", form: "Export", path: Path, *, take_nearest: bool) ->
                 f"'sapp-ppb plan MODEL.json ... --target {form.name}'"
             )
         return None
-    say(f"nearest: {_nearest_words(found)}; it may not fit the memory")
+    say(f"nearest: {_nearest_words(found)}; {_price(found) if is_priced else 'it may not fit the memory'}")
     if take_nearest:
         return found.plan
-    say(
-        f"  --nearest writes it; 'sapp-ppb plan MODEL.json ... --target {form.name}' finds the best one; "
-        "'sapp-ppb check' prices what is written"
-    )
+    say(f"  --nearest writes it; 'sapp-ppb plan MODEL.json ... --target {form.name}' finds the best one")
     return None
 
 
@@ -148,6 +149,15 @@ def _nearest_words(found: "Nearest") -> str:
     layers = "1 layer" if found.differing == 1 else f"{found.differing} layers"
     words = f"{found.words}, which" if found.words else "the lists that"
     return f"{words} {'differs' if found.words else 'differ'} in {layers}"
+
+
+def _price(found: "Nearest") -> str:
+    """Say what the nearest plan takes and holds."""
+    from sapp_ppb.report.words import memory_text, step_text
+    from sapp_ppb.simulator import simulate
+
+    timeline = simulate(found.plan)
+    return f"{step_text(timeline)}; {memory_text(timeline)}"
 
 
 def _edit(path: Path, plan: "Plan", form: "Export") -> None:
