@@ -283,7 +283,7 @@ class Bubble:
     recompute
         What doing forwards again adds.
     communication
-        What sending between stages adds.
+        What sending between stages adds, and the overhead of every op where the model has one.
     """
 
     fill_drain: float

@@ -24,7 +24,7 @@ from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator.price import LayerTables, layer_tables, price_lists, price_rule
 from sapp_ppb.simulator.timeline import batched_makespans
 from tests.reference import reference
-from tests.strategies import random_mode, random_plan, random_schedule
+from tests.strategies import random_mode, random_plan, random_schedule, with_overheads
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -269,7 +269,8 @@ def small_problem(rng: Random, *, most_plans: int = MOST_PLANS, target: str | No
     while True:
         problem = _drawn(rng, target)
         if problem is not None and count_plans(problem) <= most_plans:
-            return _limited(rng, problem)
+            limited = _limited(rng, problem)
+            return with_overheads(rng, limited) if rng.random() < 0.4 else limited
 
 
 def _drawn(rng: Random, target: str | None) -> Problem | None:

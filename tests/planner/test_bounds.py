@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -156,6 +157,16 @@ def test_equal_stages_under_1f1b_meet_the_path_bound():
     problem = uniform_problem(stages=3, micro_batches=4)
     assert path_bound(problem) == pytest.approx(18)
     assert all_plans(problem).optimum_ms == pytest.approx(18)
+
+
+def test_bounds_count_the_overhead_of_every_op():
+    # One layer a stage, F 1 + 0.25 and B 2 + 0.25: (4 + 3 - 1) x 3.5, which the path bound meets.
+    # Work: 3 stages of 4 x 3.5, and stages 1 and 2 wait for 1 and 2 cells: (42 + 3 x 3.5) / 3.
+    problem = uniform_problem(stages=3, micro_batches=4)
+    problem = replace(problem, model=replace(problem.model, op_overhead_ms=0.25))
+    assert path_bound(problem) == pytest.approx(21)
+    assert work_bound(problem) == pytest.approx(17.5)
+    assert all_plans(problem).optimum_ms == pytest.approx(21)
 
 
 def test_path_bound_is_infinite_when_one_layer_is_too_much():

@@ -30,7 +30,8 @@ def work_bound(problem: Problem) -> float:
 
     Stage s also waits for the first micro-batch to come up through the s cells
     before it, and for the last to go back down: its fewest layers, and HEAD and
-    TAIL, are counted (whole backwards only; with sequence chunks one of them).
+    TAIL, are counted (whole backwards only; with sequence chunks one of them).  The overhead
+    of a forward and a backward, for every sequence chunk, comes on top in every cell.
 
     Examples
     --------
@@ -46,8 +47,14 @@ def work_bound(problem: Problem) -> float:
     fixed = tables.fixed.forward_ms + tables.fixed.backward_ms
     work = float(each @ [layer.count for layer in problem.model.bodies]) + float(fixed.sum())
     waits = 0.0 if splits_backward(problem) else _least_waits(problem, tables, float(each.min()))
-    busy = problem.micro_batches * work * least_share_worked(problem)
+    overhead_ms = problem.cells * _overhead_ms(problem)
+    busy = problem.micro_batches * (work * least_share_worked(problem) + overhead_ms)
     return (busy + waits / problem.sequence_chunks) / problem.stages
+
+
+def _overhead_ms(problem: Problem) -> float:
+    """Overhead of a forward and a backward of one micro-batch in a cell; a split backward has more."""
+    return 2 * problem.sequence_chunks * problem.model.op_overhead_ms
 
 
 def least_share_worked(problem: Problem) -> float:
@@ -64,7 +71,10 @@ def least_share_worked(problem: Problem) -> float:
 def _least_waits(problem: Problem, tables: LayerTables, least_ms: float) -> float:
     """Sum over the stages of what each must wait at both ends together."""
     cell_ms = [
-        tables.fixed.forward_ms[cell] + tables.fixed.backward_ms[cell] + problem.least_layers(cell) * least_ms
+        tables.fixed.forward_ms[cell]
+        + tables.fixed.backward_ms[cell]
+        + problem.least_layers(cell) * least_ms
+        + _overhead_ms(problem)
         for cell in range(problem.cells)
     ]
     first = [min(problem.cells_of(stage)) for stage in range(problem.stages)]

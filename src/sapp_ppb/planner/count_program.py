@@ -10,7 +10,7 @@ The linear program over counts, for stages with too many patterns to be listed.
     (N6)  held_s + sum of cells of s (parameters + live x activation) <= limit_s    every row of s
     (N7)  count of k x u_kc <= sum of n_k in cells <= c,
           sum of n_j, j > k, in cell c <= most_c u_kc,  u_kc <= u_k,c+1       every k but the last
-    (N8)  T >= hops(p) + sum over c (u(p, c) F_c + w(p, c) B_c + z(p, c) W_c)    every path p, lazily
+    (N8)  T >= fixed(p) + sum over c (u(p, c) F_c + w(p, c) B_c + z(p, c) W_c)    every path p, lazily
 
 with m, n and u whole in a plan; x stays fractional, so this bounds plans and never
 proves one.  most_c is what the cutoff leaves to a cell: M times its load is work of

@@ -13,7 +13,8 @@ pipeline gives under 1F1B
 LB1 holds for every order with one chunk and whole backwards: a stage works M t_s,
 its first forward has crossed all stages before it and its last backward must.  Where
 micro-batches are cut into k sequence chunks the first to cross is one of these, and
-pre counts as pre / k; where the backward is split, pre is left out.
+pre counts as pre / k; where the backward is split, pre is left out.  The overhead of the
+ops is part of f and b: k ops each, or more where the backward is split.
 """
 
 import numpy as np
@@ -36,11 +37,14 @@ class PathFamilies:
     Parameters
     ----------
     segments
-        Times of every run of layers on every stage; lower values give lower bounds.
+        Times of every run of layers on every stage, overhead left out; lower values give lower bounds.
     """
 
     def __init__(self, problem: Problem, segments: Segments) -> None:
-        self._segments = segments
+        overhead_ms = problem.sequence_chunks * problem.model.op_overhead_ms
+        self._segments = Segments(
+            forward_ms=segments.forward_ms + overhead_ms, total_ms=segments.total_ms + 2 * overhead_ms
+        )
         self._micro_batches = problem.micro_batches
         self._is_1f1b = problem.schedule_name is ScheduleName.ONE_F_ONE_B
         self._crossing = 0.0 if splits_backward(problem) else 1.0 / problem.sequence_chunks
