@@ -5,7 +5,7 @@ import numpy as np
 from sapp_ppb.planner.families import PathFamilies
 from sapp_ppb.planner.segments import chain_segments
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.price import LayerTables, layer_tables, splits_backward
+from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked, splits_backward
 
 # Beyond this many numbers the tables of runs cost more memory and time than the bound is worth.
 _LARGEST_TABLE = 60_000_000
@@ -55,17 +55,6 @@ def work_bound(problem: Problem) -> float:
 def _overhead_ms(problem: Problem) -> float:
     """Overhead of a forward and a backward of one micro-batch in a cell; a split backward has more."""
     return 2 * problem.sequence_chunks * problem.model.op_overhead_ms
-
-
-def least_share_worked(problem: Problem) -> float:
-    """
-    Share of its forwards and backwards that a stage works at least.
-
-    All of them, but for overlapped pairs, which take F + B - a min(F, B): at least
-    1 - a / 2 of F + B.
-    """
-    overlapping = problem.overlap_factor > 0.0 and bool(problem.order.pairs)
-    return 1.0 - problem.overlap_factor / 2 if overlapping else 1.0
 
 
 def _least_waits(problem: Problem, tables: LayerTables, least_ms: float) -> float:

@@ -27,11 +27,10 @@ from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
-from sapp_ppb.planner.bounds import least_share_worked
 from sapp_ppb.planner.path_program import PathProgram
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
-from sapp_ppb.simulator.price import LayerTables, layer_tables
+from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked
 
 Floats = NDArray[np.float64]
 # Lower and upper bounds of the whole columns.

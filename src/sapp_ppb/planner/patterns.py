@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.planner.bounds import least_share_worked
 from sapp_ppb.planner.fronts import CellFronts, FrontTooLargeError, Run, cell_fronts, run_between
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
-from sapp_ppb.simulator.price import LayerTables, layer_tables, price_rule, prices
+from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked, price_rule, prices
 from sapp_ppb.simulator.timeline import batched_makespans
 
 Floats = NDArray[np.float64]

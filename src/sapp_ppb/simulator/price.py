@@ -228,3 +228,14 @@ def without_recompute(plan: Plan) -> CellCosts:
     least = np.maximum(tables.backward_ms[:, Recompute.NONE], tables.weight_ms)
     alone = least if splits_backward(plan.problem) else tables.backward_ms[:, Recompute.NONE]
     return replace(costs, backward_ms=tables.fixed.backward_ms + alone @ plan.counts.sum(axis=1))
+
+
+def least_share_worked(problem: Problem) -> float:
+    """
+    Share of its forwards and backwards that a stage works at least.
+
+    All of them, but for overlapped pairs, which take F + B - a min(F, B): at least
+    1 - a / 2 of F + B.
+    """
+    overlapping = problem.overlap_factor > 0.0 and bool(problem.order.pairs)
+    return 1.0 - problem.overlap_factor / 2 if overlapping else 1.0
