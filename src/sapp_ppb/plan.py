@@ -1,7 +1,7 @@
 """Plan: which layers go to which cell under which recompute type; Outcome: what is known of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from numbers import Integral
 
@@ -352,6 +352,9 @@ class Outcome:
         Time taken and the seed that repeats it.
     shortage
         Why nothing fits, when nothing does.
+    runners_up
+        Other plans that fit, met on the way, the fastest first.  They are not in plan files,
+        and outcomes that differ in nothing else are equal.
 
     Examples
     --------
@@ -375,6 +378,7 @@ class Outcome:
     seconds: float = 0.0
     seed: int = 0
     shortage: Shortage | None = None
+    runners_up: tuple[Plan, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def gap(self) -> float | None:

@@ -1,12 +1,16 @@
 """From measurements to costs: times out of timelines, memory out of peaks, and which runs to make."""
 
+from sapp_ppb.estimation.calibration import CalibratedRun, Calibration, calibrate
 from sapp_ppb.estimation.dryrun_guide import Guide, dryrun_guide
 from sapp_ppb.estimation.memory_fit import MemoryEstimate, fit_memory
 from sapp_ppb.estimation.memory_model import model_of_times, with_memory
 from sapp_ppb.estimation.op_model import CellLayers, OpEstimate, cells_of_split, model_from_ops
+from sapp_ppb.estimation.step_times import measured_step
 from sapp_ppb.estimation.trace_model import Measured, TraceEstimate, Wanted, model_from_scopes
 
 __all__ = [
+    "CalibratedRun",
+    "Calibration",
     "CellLayers",
     "Guide",
     "Measured",
@@ -14,9 +18,11 @@ __all__ = [
     "OpEstimate",
     "TraceEstimate",
     "Wanted",
+    "calibrate",
     "cells_of_split",
     "dryrun_guide",
     "fit_memory",
+    "measured_step",
     "model_from_ops",
     "model_from_scopes",
     "model_of_times",

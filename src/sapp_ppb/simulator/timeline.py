@@ -17,7 +17,7 @@ from sapp_ppb.simulator.price import OVERHEAD, CellCosts, price, price_lists, pr
 Floats = NDArray[np.float64]
 
 # Below this many ops the plain function is done before a compiler is loaded.
-_PLAIN_OPS = 20_000
+PLAIN_OPS = 20_000
 # Memory is compared with its limit as times are compared: within this share.
 _SLACK = 1e-9
 
@@ -238,7 +238,7 @@ def _levelled(costs: CellCosts) -> CellCosts:
 
 def _run(graph: Graph, durations: Floats, hop_ms: Floats) -> tuple[float, Floats]:
     columns = (graph.before, graph.price, graph.giver, hop_ms, durations, np.empty(len(graph.price)))
-    if len(graph.price) > _PLAIN_OPS:
+    if len(graph.price) > PLAIN_OPS:
         return longest_path(*columns), columns[-1]
     # Lists are several times faster than arrays for one element at a time.
     lists = [column.tolist() for column in columns]
