@@ -22,7 +22,7 @@ from sapp_ppb.problem import Problem
 from sapp_ppb.readers.json_file import read_document
 from sapp_ppb.readers.model_notes import unknown_key_notes
 from sapp_ppb.readers.plan_entry import PROBLEM_KEYS
-from sapp_ppb.schedules import Flavour, ScheduleName
+from sapp_ppb.schedules import Flavour, P2PMode, ScheduleName
 from sapp_ppb.simulator import MeasuredStep
 
 RUN_FORMAT, RUN_VERSION = "sapp-ppb-run", 1
@@ -39,7 +39,7 @@ def _times(place: str, value: object, *, above_zero: bool) -> str | None:
     return next((fault for fault in faults if fault), None)
 
 
-_SIZES = ("stages", "interleave", "micro_batches", "schedule", "micro_batch_group", "flavour")
+_SIZES = ("stages", "interleave", "micro_batches", "schedule", "micro_batch_group", "p2p_mode", "flavour")
 _NEEDED: Mapping[str, Check] = {
     **{key: PROBLEM_KEYS[key] for key in ("stages", "micro_batches", "schedule")},
     "forward_ms": partial(_times, above_zero=True),
@@ -47,7 +47,7 @@ _NEEDED: Mapping[str, Check] = {
     "step_ms": partial(number_fault, above_zero=True),
 }
 _OPTIONAL: Mapping[str, Check] = {
-    **{key: PROBLEM_KEYS[key] for key in ("interleave", "micro_batch_group", "flavour")},
+    **{key: PROBLEM_KEYS[key] for key in ("interleave", "micro_batch_group", "p2p_mode", "flavour")},
     "weight_ms": partial(_times, above_zero=False),
 }
 # Keys that say more than is needed here.
@@ -142,7 +142,7 @@ def _step(raw: Mapping[str, Any], name: str) -> MeasuredStep:
         for cell, times in enumerate(zip(raw["forward_ms"], raw["backward_ms"], weights, strict=True))
     )
     values = {key: raw[key] for key in _SIZES if raw.get(key) is not None}
-    words = {"schedule": ScheduleName, "flavour": Flavour}
+    words = {"schedule": ScheduleName, "p2p_mode": P2PMode, "flavour": Flavour}
     values |= {key: word(values[key]) for key, word in words.items() if key in values}
     problem = Problem(model=Model(name=name, layers=layers), **values)
     counts = np.zeros((cells, len(Recompute), cells), dtype=np.int64)
