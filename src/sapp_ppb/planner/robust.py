@@ -102,7 +102,7 @@ def robustness(outcome: Outcome, noise: float, *, draws: int = DRAWS) -> Robustn
 
     Examples
     --------
-    >>> from sapp_ppb.costs import Model, layer_from_times
+    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
     >>> from sapp_ppb.planner import plan_pipeline
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=4, forward_ms=1)
     >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4)
