@@ -14,9 +14,7 @@ SHORTEST_OP_MS = 16.0
 FORWARD_MS = 8.0
 
 
-def model_of(
-    layers: int, *, head_ms: float = 0.0, tail_ms: float = 0.0, forward_ms: float = FORWARD_MS
-) -> Model:
+def model_of(layers: int, *, head_ms: float = 0.0, tail_ms: float = 0.0) -> Model:
     """
     Chain of equal BODY layers, whose backward takes twice their forward, half of it for weights.
 
@@ -29,7 +27,7 @@ def model_of(
     """
     ends = ((LayerKind.HEAD, head_ms), (LayerKind.TAIL, tail_ms))
     head, tail = ([_layer(kind, 1, time_ms)] if time_ms else [] for kind, time_ms in ends)
-    body = _layer(LayerKind.BODY, layers, forward_ms)
+    body = _layer(LayerKind.BODY, layers, FORWARD_MS)
     return Model(name="sleeping", layers=(*head, body, *tail))
 
 

@@ -63,16 +63,34 @@ def _run(rank: int, job: Job) -> list[list[Span]]:
     seen: list[Span] = []
     cells = [_stage(cell, job, seen) for cell in job["cells_of_stage"][rank]]
     schedule = _schedule(job, cells)
-    tensor, steps = torch.ones(job["micro_batches"], _WIDTH), []
+    # A row a micro-batch, each with its own number in it.
+    tensor = torch.arange(1.0, job["micro_batches"] + 1)[:, None].repeat(1, _WIDTH)
+    steps = []
     for _ in range(1 + job["steps"]):
         seen.clear()
+        for cell in cells:
+            cell.submod.zero_grad()
         distributed.barrier()
         inputs = (tensor,) if cells[0].is_first else ()
         target = {"target": tensor} if any(cell.is_last for cell in cells) else {}
         schedule.step(*inputs, **target)
         steps.append(list(seen))
-    distributed.barrier()
+        _check_gradients(cells, tensor)
     return steps[1:]
+
+
+def _check_gradients(cells: list[pipelining.PipelineStage], tensor: torch.Tensor) -> None:
+    """
+    See that every micro-batch went through every cell, there and back.
+
+    All parameters are 1, so the last cell gives what the first was given, x.  The loss is
+    the sum of x times the target, which is x too, over all micro-batches; as every cell
+    multiplies by its parameter, that sum is the gradient too, and PyTorch divides it by M.
+    """
+    expected = (tensor * tensor).sum() / len(tensor)
+    for cell in cells:
+        for name, parameter in cell.submod.named_parameters():
+            torch.testing.assert_close(parameter.grad, expected, msg=f"{cell.stage_index} {name}")
 
 
 def _stage(cell: int, job: Job, seen: list[Span]) -> pipelining.PipelineStage:

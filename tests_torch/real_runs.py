@@ -115,14 +115,18 @@ class Run:
         }
 
 
-def run_plans(plans: Sequence[Plan], steps: int = 5, *, as_order: bool = False) -> list[Run]:
+def run_plans(
+    plans: Sequence[Plan], steps: int = 5, *, asleep: bool = True, as_order: bool = False
+) -> list[Run]:
     """
-    Run plans in as many processes as they have stages, each op asleep for its time.
+    Run plans in as many processes as they have stages.
 
     Parameters
     ----------
     steps
         Steps to run of each plan, besides a first one that is dropped.
+    asleep
+        Whether an op sleeps for its time; without, nothing but the order keeps ops apart.
     as_order
         Give PyTorch our order to run rather than the name of one of its schedules.
 
@@ -138,7 +142,7 @@ def run_plans(plans: Sequence[Plan], steps: int = 5, *, as_order: bool = False) 
     """
     with tempfile.TemporaryDirectory() as folder:
         jobs = Path(folder, "jobs.json")
-        jobs.write_text(json.dumps([_job(plan, steps, as_order) for plan in plans]), encoding="utf-8")
+        jobs.write_text(json.dumps([_job(plan, steps, asleep, as_order) for plan in plans]), encoding="utf-8")
         command = [sys.executable, "-m", "tests_torch.ranks", str(jobs), folder]
         done = subprocess.run(
             command, cwd=_ROOT, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
@@ -148,7 +152,7 @@ def run_plans(plans: Sequence[Plan], steps: int = 5, *, as_order: bool = False) 
         return [_read(plan, number, Path(folder)) for number, plan in enumerate(plans)]
 
 
-def _job(plan: Plan, steps: int, as_order: bool) -> dict[str, Any]:
+def _job(plan: Plan, steps: int, asleep: bool, as_order: bool) -> dict[str, Any]:
     """Say what the ranks need to know of a plan."""
     problem, costs = plan.problem, price(plan)
     # Where the order does not split the backward, one sleep is closer to its time than two.
@@ -160,9 +164,9 @@ def _job(plan: Plan, steps: int, as_order: bool) -> dict[str, Any]:
         "stages": problem.stages,
         "micro_batches": problem.micro_batches,
         "cells_of_stage": [problem.cells_of(stage) for stage in range(problem.stages)],
-        "forward_ms": costs.forward_ms.tolist(),
-        "input_ms": (costs.backward_ms - weight_ms).tolist(),
-        "weight_ms": weight_ms.tolist(),
+        "forward_ms": (asleep * costs.forward_ms).tolist(),
+        "input_ms": (asleep * (costs.backward_ms - weight_ms)).tolist(),
+        "weight_ms": (asleep * weight_ms).tolist(),
         "steps": steps,
     }
 
