@@ -49,10 +49,12 @@ OPTIONS = {
         "fix": ("--fix",),
         "keep": ("--keep",),
         "explain": ("--explain",),
+        "noise": ("--noise",),
         "tokens": ("--tokens-per-micro-batch",),
         "timeline_": ("--timeline",),
     },
     "compare": PROBLEM | WRITTEN | {"plans": ()},
+    "calibrate": WRITTEN | {"model": (), "runs": ()},
     "simulate": WRITTEN
     | {
         "model": (),

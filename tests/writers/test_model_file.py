@@ -50,7 +50,13 @@ def models(draw):
     drawn = [draw(layers(kind)) for kind in draw(st.permutations(kinds))]
     by_name = {layer.name: layer for layer in reversed(drawn) if layer.kind is not LayerKind.BODY}
     by_name |= {layer.name: layer for layer in drawn if layer.kind is LayerKind.BODY}
-    return Model(name=draw(names), layers=tuple(by_name.values()), constant_memory_mb=draw(numbers))
+    return Model(
+        name=draw(names),
+        layers=tuple(by_name.values()),
+        constant_memory_mb=draw(numbers),
+        op_overhead_ms=draw(numbers),
+        hop_ms=draw(numbers),
+    )
 
 
 @given(models())

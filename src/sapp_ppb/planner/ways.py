@@ -17,15 +17,15 @@ import numpy as np
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
-from sapp_ppb.planner.bounds import least_share_worked, lower_bound, work_bound
+from sapp_ppb.planner.bounds import lower_bound, work_bound
 from sapp_ppb.planner.budget import Budget, budget_for
 from sapp_ppb.planner.infeasible import find_shortage
 from sapp_ppb.planner.least_memory import least_memory
-from sapp_ppb.planner.run import PROVEN, Run, Watch, may_be
+from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch, may_be
 from sapp_ppb.planner.search import Search
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
-from sapp_ppb.simulator.price import layer_tables
+from sapp_ppb.simulator.price import layer_tables, least_share_worked
 from sapp_ppb.targets import Way, target_named
 
 # Moves that tell what a way is worth, as a share of a way's own, and the most.
@@ -86,7 +86,7 @@ def plan_ways(
     best, tasted = _taste(ways, time_limit_s / len(ways), seed, known)
     if best is None and _nothing_fits(ways):
         return _infeasible(problem, started, seed)
-    bound_ms, stopped_by = math.inf, StoppedBy.PROOF
+    bound_ms, stopped_by, met = math.inf, StoppedBy.PROOF, list[Plan]()
     open_ways = sorted(tasted, key=lambda each: each.makespan_ms)
     left_s = time_limit_s
     while open_ways:
@@ -117,6 +117,7 @@ def plan_ways(
         bound_ms = min(bound_ms, max(outcome.lower_bound_ms or math.inf, least_ms))
         if outcome.plan is not None:
             best = simulate(outcome.plan)
+            met += [outcome.plan, *outcome.runners_up]
             stopped_by = outcome.stopped_by if stopped_by is StoppedBy.PROOF else stopped_by
         if outcome.stopped_by is StoppedBy.INTERRUPT:
             bound_ms = min(bound_ms, *(other.bound_ms for other in open_ways), math.inf)
@@ -126,7 +127,17 @@ def plan_ways(
             f"no plan that {target_named(problem.target or '').title} can say was found in "
             f"{time.monotonic() - started:.1f} s; one may exist: try a higher --time-limit or --memory-limit"
         )
-    return _told(problem, best, min(bound_ms, best.makespan_ms), stopped_by, started, seed)
+    told = _told(problem, best, min(bound_ms, best.makespan_ms), stopped_by, started, seed)
+    return replace(told, runners_up=_fastest_others(told.plan, met))
+
+
+def _fastest_others(best: Plan | None, met: Sequence[Plan]) -> tuple[Plan, ...]:
+    """Plans met in any way, the fastest first, each once and the best one left out."""
+    if best is None:
+        return ()
+    as_asked = dict.fromkeys(Plan(problem=best.problem, counts=plan.counts) for plan in met)
+    others = [plan for plan in as_asked if plan != best]
+    return tuple(sorted(others, key=lambda plan: simulate(plan).makespan_ms)[:RUNNERS_UP])
 
 
 def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:

@@ -70,6 +70,8 @@ class TopLevel(_Strict):
 
     name: Text
     stage_const_mem: Number | None = None
+    op_overhead_ms: Number | None = None
+    hop_ms: Number | None = None
 
 
 LAYER_KEYS = tuple(LayerEntry.model_fields)

@@ -87,7 +87,13 @@ def read_model(path: str | PathLike[str]) -> Model:
         warnings.warn(f"{path}: {note}", FileNote, stacklevel=2)
     if found.faults or top is None:
         raise InputError(str(path), found.faults)
-    return Model(name=top.name, layers=layers, constant_memory_mb=top.stage_const_mem or 0.0)
+    return Model(
+        name=top.name,
+        layers=layers,
+        constant_memory_mb=top.stage_const_mem or 0.0,
+        op_overhead_ms=top.op_overhead_ms or 0.0,
+        hop_ms=top.hop_ms or 0.0,
+    )
 
 
 def _top_level(raw: Mapping[str, object], found: _Findings) -> TopLevel | None:

@@ -52,6 +52,10 @@ def model_to_json(model: Model) -> str:
     }
     if model.constant_memory_mb:
         document["stage_const_mem"] = _number(model.constant_memory_mb)
+    if model.op_overhead_ms:
+        document["op_overhead_ms"] = _number(model.op_overhead_ms)
+    if model.hop_ms:
+        document["hop_ms"] = _number(model.hop_ms)
     document["layers_description"] = [_entry(layer) for layer in model.layers]
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
