@@ -1,21 +1,28 @@
-"""From measurements to costs: times out of timelines, memory out of peaks, and which runs to make."""
+"""From measurements to costs, and which runs to make; without any, from sizes and speeds to estimates."""
 
 from sapp_ppb.estimation.dryrun_guide import Guide, dryrun_guide
 from sapp_ppb.estimation.memory_fit import MemoryEstimate, fit_memory
 from sapp_ppb.estimation.memory_model import model_of_times, with_memory
 from sapp_ppb.estimation.op_model import CellLayers, OpEstimate, cells_of_split, model_from_ops
+from sapp_ppb.estimation.setup import DType, TrainingSetup
 from sapp_ppb.estimation.trace_model import Measured, TraceEstimate, Wanted, model_from_scopes
+from sapp_ppb.estimation.transformer_model import LayerEstimate, TransformerEstimate, estimate_transformer
 
 __all__ = [
     "CellLayers",
+    "DType",
     "Guide",
+    "LayerEstimate",
     "Measured",
     "MemoryEstimate",
     "OpEstimate",
     "TraceEstimate",
+    "TrainingSetup",
+    "TransformerEstimate",
     "Wanted",
     "cells_of_split",
     "dryrun_guide",
+    "estimate_transformer",
     "fit_memory",
     "model_from_ops",
     "model_from_scopes",
