@@ -104,8 +104,8 @@ class TestGalvatronsProfile:
     """
     Llama 2 7B, bf16, 2048 tokens, one device (Hetu-Galvatron cea12ffb146a).
 
-    The profile does not name its GPU.  Its layers compute 863 GFLOP in 3.9 to 4.4 ms, 196 to 220 TFLOP/s: 63 to
-    71 % of the peak of an A100, one of the GPUs on which Galvatron's papers report.
+    The profile does not name its GPU.  Its layers compute 863 GFLOP in 3.9 to 4.4 ms, 196 to 220 TFLOP/s:
+    63 to 71 % of the peak of an A100, one of the GPUs on which Galvatron's papers report.
     """
 
     TIMES = json.loads(
