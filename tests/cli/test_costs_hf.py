@@ -57,7 +57,7 @@ def test_the_model_file_marks_what_it_holds_as_estimates(run, tmp_path):
     assert [entry["source"] for entry in document["layers_description"]] == ["estimate"] * 5
     assert [entry.get("mtp") for entry in document["layers_description"]] == [None, None, None, True, None]
     model = read_model(path)
-    assert (model.name, model.mtp_count, model.estimated) == ("mine", 1, set(Cost))
+    assert (model.name, model.mtp_count, model.estimated) == ("mine", 1, frozenset(Cost))
     # The table of memory: 2,230.5 MB a layer of experts (test_transformer_parts.py adds it up).
     assert model.bodies[1].activation_mb[0] == 2230.5
     assert "2,230.5" in result.stdout

@@ -255,6 +255,7 @@ def test_a_forward_longer_than_the_backward_is_no_fault_until_a_schedule_splits_
 
 
 def test_marks_of_estimates_are_costs():
-    for wrong in ({"time"}, frozenset({"time"}), "estimate", None):
+    wrongs: tuple[Any, ...] = ({"time"}, frozenset({"time"}), "estimate", None)
+    for wrong in wrongs:
         with pytest.raises(InputError, match="estimated must be a frozenset of Cost"):
             layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=1, estimated=wrong)

@@ -105,6 +105,7 @@ class TestWhatIsRead:
     )
     def test_biases_are_those_of_the_kind(self, config, model_type, more, biases):
         (block,) = read_hf_config(config(LLAMA, model_type=model_type, **more)).blocks
+        assert isinstance(block.feed_forward, Mlp)
         found = (block.attention.has_bias, block.attention.has_output_bias, block.feed_forward.has_bias)
         assert found == biases
 
