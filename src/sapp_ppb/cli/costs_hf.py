@@ -58,12 +58,15 @@ def hf(
     tensor: Annotated[int, typer.Option("--tp", metavar="N", help="Tensor-parallel devices.")] = 1,
     data: Annotated[int, typer.Option("--dp", metavar="N", help="Data-parallel devices.")] = 1,
     expert: Annotated[
-        int, typer.Option("--ep", metavar="N", help="Of these, devices that share the experts.")
+        int, typer.Option("--ep", metavar="N", help="Data-parallel devices that share the experts.")
     ] = 1,
     zero: Annotated[
         int,
         typer.Option(
-            "--zero", metavar="0..3", help="What the data-parallel devices share: 1 optimizer states, ..."
+            "--zero",
+            metavar="0..3",
+            help="What the data-parallel devices share: 0 nothing, 1 optimizer states, 2 gradients too, "
+            "3 weights too.",
         ),
     ] = 1,
     sequence_parallel: Annotated[
@@ -78,7 +81,7 @@ def hf(
         str, typer.Option("--dtype", metavar="TYPE", help="bf16 or fp16, with fp32 optimizer states.")
     ] = "bf16",
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Name of the model; that of the file.")
+        str | None, typer.Option("--name", metavar="NAME", help="Name of the model; else that of the file.")
     ] = None,
     output: ModelOutput = None,
     force: Force = False,
