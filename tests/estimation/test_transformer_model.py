@@ -147,8 +147,8 @@ class TestGalvatronsProfile:
         )
 
     def test_kernels_that_are_not_fused_keep_a_third_more(self):
-        # Hetu-Galvatron 2db58cecd2a8, memory_profiling_bf16_llama3-8b.json of its visualizer: with 8192 tokens
-        # a layer keeps 1413.126 MB, and its input 64 MB.
+        # Hetu-Galvatron 2db58cecd2a8, memory_profiling_bf16_llama3-8b.json of its visualizer: with 8192
+        # tokens a layer keeps 1413.126 MB, and its input 64 MB.
         measured_mb = 1413.126
         held = estimated_long(published("llama3.1_8b")).model.bodies[0].activation_mb
         assert held[Recompute.FULL] == 64.0

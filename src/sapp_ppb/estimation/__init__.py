@@ -1,6 +1,8 @@
-"""From measurements to costs, and which runs to make; without any, from sizes and speeds to estimates."""
+"""From measurements and profiles of others to costs, and which runs to make; without any, estimates."""
 
 from sapp_ppb.estimation.dryrun_guide import Guide, dryrun_guide
+from sapp_ppb.estimation.galvatron_model import GalvatronSizes, model_from_galvatron
+from sapp_ppb.estimation.graph_chain import chain_of_graph, model_from_graph
 from sapp_ppb.estimation.memory_fit import MemoryEstimate, fit_memory
 from sapp_ppb.estimation.memory_model import model_of_times, with_memory
 from sapp_ppb.estimation.op_model import CellLayers, OpEstimate, cells_of_split, model_from_ops
@@ -11,6 +13,7 @@ from sapp_ppb.estimation.transformer_model import LayerEstimate, TransformerEsti
 __all__ = [
     "CellLayers",
     "DType",
+    "GalvatronSizes",
     "Guide",
     "LayerEstimate",
     "Measured",
@@ -21,9 +24,12 @@ __all__ = [
     "TransformerEstimate",
     "Wanted",
     "cells_of_split",
+    "chain_of_graph",
     "dryrun_guide",
     "estimate_transformer",
     "fit_memory",
+    "model_from_galvatron",
+    "model_from_graph",
     "model_from_ops",
     "model_from_scopes",
     "model_of_times",

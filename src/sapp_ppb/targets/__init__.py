@@ -1,7 +1,7 @@
 """What a framework can say: one file a framework, and the rules that a plan must obey for it."""
 
 from sapp_ppb.targets.config import BrokenRule, CellTypes, PipelineConfig
-from sapp_ppb.targets.mindformers import mixed_cells, silent_cells
+from sapp_ppb.targets.mindformers import can_say_cell, mixed_cells, silent_cells
 from sapp_ppb.targets.registry import TARGETS, is_nested, target_named
 from sapp_ppb.targets.target import Target, Way
 
@@ -12,6 +12,7 @@ __all__ = [
     "PipelineConfig",
     "Target",
     "Way",
+    "can_say_cell",
     "is_nested",
     "mixed_cells",
     "silent_cells",
