@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sapp_ppb.costs import LayerKind, Recompute
+from sapp_ppb.costs import Cost, LayerKind, Recompute
 from sapp_ppb.errors import FileNote, InputError
 from sapp_ppb.readers import read_model
 
@@ -362,3 +362,38 @@ class TestWhatIsRefused:
             "layers_description[3] must be an object (got None)",
             "layer names must be unique (got 'Dec' 2 times)",
         )
+
+
+class TestWhatIsEstimated:
+    @pytest.mark.parametrize(
+        ("source", "costs"),
+        [
+            ("estimate", set(Cost)),
+            ("measured", set()),
+            (None, set()),
+            ({"time": "estimate", "memory_activation": "measured"}, {Cost.FORWARD}),
+            ({"memory_parameter": "estimate", "backward_time": "estimate"}, {Cost.PARAMETER, Cost.BACKWARD}),
+        ],
+    )
+    def test_one_word_marks_every_cost_and_an_object_some(self, model_file, source, costs):
+        path = model_file({"source": source})
+        assert body(path).estimated == costs
+        assert read_model(path).estimated == costs
+
+    def test_a_file_without_marks_has_no_estimates(self, model_file):
+        assert read_model(model_file()).estimated == set()
+
+    @pytest.mark.parametrize(
+        ("source", "words"),
+        [
+            ("guess", "must be 'estimate' or 'measured', or an object of them by key (got 'guess')"),
+            (True, "must be 'estimate' or 'measured', or an object of them by key (got True)"),
+            (["time"], "must be 'estimate' or 'measured', or an object of them by key (got ['time'])"),
+            ({"time": 3}, "must say 'estimate' or 'measured' of each key (got time 3)"),
+            ({"memory": "estimate"}, "knows no 'memory'; one of time, backward_time, weight_grad_time, "),
+        ],
+    )
+    def test_another_word_is_refused_beside_the_other_faults(self, model_file, source, words):
+        found = faults(model_file({"source": source, "nb_layer": 0}))
+        assert len(found) == 2
+        assert found[1].startswith(f"layers_description[0].source {words}")

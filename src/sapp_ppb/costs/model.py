@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from sapp_ppb.costs.checks import LARGEST_COUNT, number_fault, shown, text_fault
 from sapp_ppb.costs.combine import layers_of_kind
+from sapp_ppb.costs.cost import Cost
 from sapp_ppb.costs.layer import Layer, LayerKind
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.errors import InputError
@@ -95,6 +96,11 @@ class Model:
     def mtp_count(self) -> int:
         """Layers of multi-token prediction among them, the last of the chain."""
         return sum(layer.count for layer in self.bodies if layer.is_mtp)
+
+    @property
+    def estimated(self) -> frozenset[Cost]:
+        """Costs that are estimated in at least one layer."""
+        return frozenset().union(*(layer.estimated for layer in self.layers))
 
     @property
     def total_forward_ms(self) -> float:

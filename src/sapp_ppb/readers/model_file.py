@@ -13,6 +13,7 @@ from os import PathLike
 from pydantic import ValidationError
 
 from sapp_ppb.costs.checks import number_fault, shown
+from sapp_ppb.costs.cost import NOTHING
 from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
 from sapp_ppb.costs.model import Model, body_faults, name_faults
 from sapp_ppb.costs.recompute import Recompute
@@ -189,4 +190,5 @@ def _layer_of(entry: LayerEntry) -> Layer:
         model_name=entry.model_name,
         weight_grad_ms=entry.weight_grad_time,
         is_mtp=entry.mtp or False,
+        estimated=entry.source or NOTHING,
     )

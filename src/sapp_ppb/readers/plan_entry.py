@@ -137,6 +137,7 @@ PROBLEM_KEYS: Mapping[str, Check] = {
     "overlap_factor": number_fault,
     "flavour": _or(partial(_word, words=tuple(Flavour))),
     "order": _or(_object),
+    "estimate": _boolean,
 }
 FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object}
 ORDER_KEYS: Mapping[str, Check] = {"path": text_fault, "sha256": _hash}
@@ -183,6 +184,7 @@ _OPTIONAL = frozenset(
         "overlap_factor",
         "flavour",
         "order",
+        "estimate",
         "without_target",
         "infeasible",
         "proven",

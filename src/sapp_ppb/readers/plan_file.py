@@ -233,6 +233,7 @@ def _problem(raw: dict[str, Any], model: Model, folder: Path) -> Problem:
     values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
     if raw.get("recompute") is not None:
         values["recompute"] = tuple(Recompute.from_label(label) for label in raw["recompute"])
+    values.pop("estimate", None)  # the model says it
     order = values.pop("order", None)
     if order is not None:
         values["order_file"] = read_order(order["path"], order["sha256"], folder)

@@ -69,6 +69,7 @@ def problem_object(problem: Problem) -> dict[str, object]:
         "max_recompute_types": problem.max_recompute_types,
         "recompute_working_set": problem.recompute_working_set or None,
         "fix": _fix(problem),
+        "estimate": bool(problem.model.estimated) or None,
         "sequence_chunks": problem.sequence_chunks if problem.sequence_chunks > 1 else None,
         "p2p_mode": None if problem.p2p_mode is P2PMode.ASYNC else problem.p2p_mode.value,
         "overlap_factor": problem.overlap_factor or None,
