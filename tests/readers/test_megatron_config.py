@@ -34,7 +34,7 @@ def test_the_real_configuration_with_a_layout():
     assert letters(config) == [["nn", "nn", "nn", "nn"], ["nn", "nn", "n", "nn"]]
     assert (config.layers, config.mtp_layers) == (15, 1)
     assert config.schedule is ScheduleName.INTERLEAVED
-    assert config.broken == config.notes == ()
+    assert (config.broken, config.notes) == ((), ())
 
 
 def test_the_number_of_micro_batches_that_a_file_does_not_say_is_asked_for():
@@ -85,7 +85,7 @@ def test_a_launch_script_with_variables_arrays_and_strings(tmp_path):
     assert letters(config) == [["fnn", "fn", "fn", "fn"], ["fn", "fn", "fn", "f"]]
     # 16 devices by 2 x 4 are 2 data-parallel ones, and 32 / (1 x 2) = 16
     assert config.micro_batches == 16
-    assert config.unknown == config.broken == config.notes == ()
+    assert (config.unknown, config.broken, config.notes) == ((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_fragment_with_a_layout_takes_its_layers_from_it(tmp_path):
 def test_splits_and_recompute(tmp_path, flags, expected):
     config = read(tmp_path, BASE + DEVICES + flags)
     assert letters(config) == expected
-    assert config.broken == config.unknown == ()
+    assert (config.broken, config.unknown) == ((), ())
     assert config.micro_batches == 2  # 8 devices by 2 stages are 4, and 8 / (1 x 4)
 
 
