@@ -258,7 +258,8 @@ def test_groups_and_selective_recompute_come_in_and_modules_stay():
          "  --pipeline-model-parallel-layout: Ett|ttL\n"),
         ("  --pipeline-model-parallel-layout:\n    - [embedding, decoder]\n    - [loss]\n  # next\n",
          "  --pipeline-model-parallel-layout:\n    Ett|ttL\n  # next\n"),
-        ("  --pipeline-model-parallel-layout: [[embedding, decoder, decoder],\n    [decoder, decoder, loss]]\n",) * 2,
+        ("  --pipeline-model-parallel-layout: [[embedding, decoder, decoder],\n"
+         "    [decoder, decoder, loss]]\n",) * 2,
         ("  --pipeline-model-parallel-layout:\n", "  --pipeline-model-parallel-layout: Ett|ttL\n"),
         ("  --pipeline-model-parallel-layout: Ett|ttL\n  --recompute-method:\n",
          "  --pipeline-model-parallel-layout: Ett|ttL\n"),
