@@ -332,6 +332,23 @@ class Shortage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WithoutTarget:
+    """
+    What is known of plans that the target need not be able to say.
+
+    Attributes
+    ----------
+    makespan_ms
+        Of the best such plan found.
+    lower_bound_ms
+        No such plan is faster.
+    """
+
+    makespan_ms: float
+    lower_bound_ms: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """
     The answer to a problem, and what is known about it.
@@ -352,6 +369,8 @@ class Outcome:
         Time taken and the seed that repeats it.
     shortage
         Why nothing fits, when nothing does.
+    without_target
+        What is known of plans without the target's limits, where that was looked at.
 
     Examples
     --------
@@ -375,6 +394,7 @@ class Outcome:
     seconds: float = 0.0
     seed: int = 0
     shortage: Shortage | None = None
+    without_target: WithoutTarget | None = None
 
     @property
     def gap(self) -> float | None:

@@ -297,7 +297,7 @@ class TestRefusals:
             ((*SIZES, "--schedule", "2f2b"), "--schedule: '2f2b' is unknown; one of gpipe, 1f1b"),
             ((*SIZES, "--schedule", "gpipe", "-i", "2"), "gpipe: chunks must be 1 (got 2)"),
             ((*SIZES, "--micro-batch-group", "x"), "--micro-batch-group: 'x' is neither a whole number nor"),
-            ((*SIZES, "--target", "megatron"), "target: 'megatron' is unknown; one of mindformers"),
+            ((*SIZES, "--target", "fairscale"), "target: 'fairscale' is unknown; one of mindformers"),
         ],
     )
     def test_of_an_option(self, words, said, model_file, run):

@@ -15,7 +15,7 @@ from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import simulate
 from sapp_ppb.simulator.price import splits_backward
-from sapp_ppb.targets import mixed_cells
+from sapp_ppb.targets import silent_cells
 from tests.planner.brute_force import MOST_PLANS, all_plans, check_sample, count_plans, small_problem
 
 # Set to check that many problems of up to 1e5 plans instead of a few hundred smaller ones.
@@ -54,15 +54,15 @@ def test_no_bound_is_above_the_best_plan():
 def wrong_proofs(seed: int, most_plans: int) -> Iterator[str]:
     """Sentences about what the exact program gets wrong, from cutoffs at and far above the optimum."""
     rng = Random(seed)
-    may_mix = rng.random() < 0.7
-    problem = small_problem(rng, most_plans=most_plans)
-    plans = all_plans(problem, may_mix=may_mix)
+    nested = rng.random() >= 0.7
+    problem = small_problem(rng, most_plans=most_plans).changed(target="mindformers" if nested else None)
+    plans = all_plans(problem, nested=nested)
     optimum = plans.optimum_ms
     if problem.interleave > 1 or splits_backward(problem) or math.isinf(optimum):
         return
     fitting = plans.makespan_ms[plans.fits]
     for cutoff in (optimum * (1 + 1e-7), float(np.median(fitting)) * 1.001, float(fitting.max()) * 1.001):
-        answer = ExactChain(problem, cutoff, may_mix=may_mix).solve(math.inf)
+        answer = ExactChain(problem, cutoff).solve(math.inf)
         where = f"seed {seed}, cutoff {cutoff!r}, optimum {optimum!r}"
         if not answer.bound_ms <= optimum * (1 + 1e-9):
             yield f"{where}: the bound is {answer.bound_ms!r}"
@@ -74,8 +74,8 @@ def wrong_proofs(seed: int, most_plans: int) -> Iterator[str]:
         timeline = simulate(answer.plan)
         if not timeline.fits_memory or not math.isclose(timeline.makespan_ms, optimum, rel_tol=1e-7):
             yield f"{where}: a plan of {timeline.makespan_ms!r} ms, {timeline.peak_memory_mb} MB"
-        if not may_mix and mixed_cells(answer.plan):
-            yield f"{where}: the plan mixes SELECTIVE and COMM"
+        if nested and silent_cells(answer.plan):
+            yield f"{where}: MindFormers can not say the plan"
 
 
 def test_the_exact_program_finds_and_proves_the_optimum_from_any_cutoff():
@@ -148,7 +148,7 @@ def test_brute_force_leaves_out_selective_beside_comm():
     )
     problem = Problem(model=Model(name="one", layers=(body,)), stages=1, micro_batches=1)
     assert all_plans(problem).number == 3
-    assert all_plans(problem, may_mix=False).number == 2
+    assert all_plans(problem, nested=True).number == 2
 
 
 def test_equal_stages_under_1f1b_meet_the_path_bound():

@@ -170,10 +170,15 @@ FOUR_CHUNKS = plan_of_layout("Et|t|t|tL", 2, micro_batch_group=4, flags=SELECTIV
             "run --num-layers 4 \\\n  --pipeline-model-parallel-size 2 \\\n"
             '  --pipeline-model-parallel-layout "Ett|ttL"\necho done\n',
         ),
-        # An array
+        # An array, with a blank at the end of a line
         (
-            "A=(\n    --pipeline-model-parallel-size 2\n)\n",
-            'A=(\n    --pipeline-model-parallel-size 2\n    --pipeline-model-parallel-layout "Ett|ttL"\n)\n',
+            "A=(\n    --pipeline-model-parallel-size 2 \n)\n",
+            'A=(\n    --pipeline-model-parallel-size 2 \n    --pipeline-model-parallel-layout "Ett|ttL"\n)\n',
+        ),
+        (
+            "A=(\r\n\t--pipeline-model-parallel-size 2\r\n)\r\n",
+            "A=(\r\n\t--pipeline-model-parallel-size 2\r\n"
+            '\t--pipeline-model-parallel-layout "Ett|ttL"\r\n)\r\n',
         ),
         # In a string no quotes are needed, and none would be taken away
         (

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from sapp_ppb.problem import Problem
     from sapp_ppb.simulator import Timeline
 
+# Share of the time limit for the plan that the target can say; the rest says what that costs.
+_FOR_TARGET = 0.7
 SHORT_HELP = "Find the shortest step that fits the memory."
 HELP = """
 Find the plan with the shortest training step within the memory limit: the layers of every
@@ -142,11 +144,17 @@ def _refuse_one_plan(warm_start: Path | None, fix: Path | None) -> None:
 
 
 def planned(problem: "Problem", **options: Any) -> "Outcome":
-    """Plan, and show the progress."""
-    from sapp_ppb.planner import plan_pipeline
+    """Plan, and where there is a target without its limits too; show the progress."""
+    from sapp_ppb.planner import plan_pipeline, with_cost_of_target
 
     with _getting_ready(problem) as line:
-        return plan_pipeline(problem, **options, watch=line)
+        if problem.target is None:
+            return plan_pipeline(problem, **options, watch=line)
+        seconds = options.pop("time_limit_s")
+        for_target, free = _FOR_TARGET * seconds, (1 - _FOR_TARGET) * seconds
+        outcome = plan_pipeline(problem, **options, time_limit_s=for_target, watch=line)
+        again = {name: options[name] for name in ("seed", "threads") if name in options}
+        return with_cost_of_target(outcome, time_limit_s=free, **again, watch=line)
 
 
 def _planned_all(problems: "list[Problem]", **options: Any) -> "list[ScheduleChoice]":

@@ -98,8 +98,6 @@ class ExactChain:
     ----------
     cutoff_ms
         Makespan of the best plan known; slower plans are not looked at.
-    may_mix
-        Whether SELECTIVE and COMM may stand in one cell.
 
     Raises
     ------
@@ -107,10 +105,9 @@ class ExactChain:
         When a run has too many choices of recompute to be listed.
     """
 
-    def __init__(self, problem: Problem, cutoff_ms: float, *, may_mix: bool = True) -> None:
+    def __init__(self, problem: Problem, cutoff_ms: float) -> None:
         self._problem = problem
         self._cutoff_ms = cutoff_ms
-        self._may_mix = may_mix
         self._separator = Separator(problem)
         self._kind = np.repeat(
             np.arange(len(problem.model.bodies)), [layer.count for layer in problem.model.bodies]
@@ -139,7 +136,7 @@ class ExactChain:
         """Exact times of the usable runs, and the table of all with the others infinite."""
         tables, problem = layer_tables(self._problem), self._problem
         slowest = self._cutoff_ms / problem.micro_batches
-        fronts = cell_fronts(problem, tables, slowest, may_mix=self._may_mix)
+        fronts = cell_fronts(problem, tables, slowest)
         levels = {known.again_mb for each in fronts for known in each}
         share_mb = {again_mb: shares(problem, again_mb) for again_mb in levels}
         total = np.full(usable.shape, np.inf)

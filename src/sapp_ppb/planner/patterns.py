@@ -91,7 +91,7 @@ class StagePatterns:
         return np.stack(per_chunk, axis=2)
 
 
-def list_patterns(problem: Problem, cutoff_ms: float, *, may_mix: bool) -> list[StagePatterns]:
+def list_patterns(problem: Problem, cutoff_ms: float) -> list[StagePatterns]:
     """
     List the patterns of every stage that can be in a plan as fast as a cutoff.
 
@@ -102,7 +102,7 @@ def list_patterns(problem: Problem, cutoff_ms: float, *, may_mix: bool) -> list[
     """
     tables = layer_tables(problem)
     slowest = cutoff_ms * (1 + _ROUNDING) / (problem.micro_batches * least_share_worked(problem))
-    fronts = cell_fronts(problem, tables, slowest, may_mix=may_mix)
+    fronts = cell_fronts(problem, tables, slowest)
     patterns = []
     try:
         for stage in range(problem.stages):

@@ -29,7 +29,7 @@ from sapp_ppb.planner.tree import Tree
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
 from sapp_ppb.simulator.price import price
-from sapp_ppb.targets import is_nested, mixed_cells
+from sapp_ppb.targets import target_named
 
 # A makespan this close to its bound, as a share, is proven minimal.
 PROVEN = 1e-6
@@ -172,7 +172,7 @@ class Run:
         return stop or self._prove_chain() or self._branch(search) or StoppedBy.BUDGET
 
     def _new_search(self, number: int) -> Search:
-        return Search(self.problem, self.seed + number * _SEEDS, may_mix=self._may_mix)
+        return Search(self.problem, self.seed + number * _SEEDS)
 
     def _anneal(self, searches: list[Search], moves: int, known: Plan | None) -> StoppedBy | None:
         for search, state in side_by_side([(search, search.run(moves, known)) for search in searches]):
@@ -195,7 +195,7 @@ class Run:
         self._tried_ms = cutoff
         self._report("proof")
         try:
-            chain = ExactChain(self.problem, cutoff, may_mix=self._may_mix)
+            chain = ExactChain(self.problem, cutoff)
             self.bound_ms = max(self.bound_ms, chain.bound_ms)
             answer = chain.solve(time.monotonic() + self._remaining())
         except (FrontTooLargeError, SolverError) as error:
@@ -245,14 +245,10 @@ class Run:
         if self.problem.cells > _MOST_CELLS:
             return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
         try:
-            patterns = list_patterns(self.problem, cutoff, may_mix=self._may_mix)
+            patterns = list_patterns(self.problem, cutoff)
         except TooManyPatternsError:
             return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
         return Tree(PatternProgram(self.problem, patterns, cutoff), cutoff, centre)
-
-    @property
-    def _may_mix(self) -> bool:
-        return not is_nested(self.problem.target)
 
     def _take_baselines(self) -> None:
         """Take what people do anyway, where it fits and the target can say it."""
@@ -278,11 +274,8 @@ class Run:
             best_ms = None if self.best is None else self.best.makespan_ms
             self.watch(Progress(phase=phase, best_ms=best_ms, bound_ms=self.bound_ms, seconds=self.seconds))
 
-    def _allowed(self, plan: Plan) -> bool:
-        return plan.keeps_fix and (self._may_mix or not mixed_cells(plan))
-
     def _consider(self, plan: Plan) -> None:
-        if not self._allowed(plan):
+        if not may_be(plan):
             return
         timeline = simulate(plan)
         if timeline.fits_memory and (self.best is None or timeline.makespan_ms < self.best.makespan_ms):
@@ -307,7 +300,7 @@ class Run:
         if self._searches and self.seconds < self.budget.stop_s:
             moves = min(_POLISHING_MOVES, self.budget.moves // _POLISHED)
             polished = self._searches[0].polish(best.plan, slowest, moves)
-            if polished is not None and self._allowed(polished):
+            if polished is not None and may_be(polished):
                 candidates.append(simulate(polished))
         candidates += [simulate(tidied(each.plan)) for each in candidates]
         usable = [each for each in candidates if each.fits_memory and each.makespan_ms <= slowest]
@@ -341,3 +334,11 @@ class Run:
             seed=self.seed,
             shortage=shortage,
         )
+
+
+def may_be(plan: Plan) -> bool:
+    """Whether a plan keeps what its problem fixes, and its target can say it."""
+    if not plan.keeps_fix:
+        return False
+    target = plan.problem.target
+    return target is None or not target_named(target).unsaid(plan)

@@ -150,8 +150,10 @@ OUTCOME_KEYS: Mapping[str, Check] = {
     "seed": _whole,
     "peak_memory_mb": _numbers,
     "bubble": _or(_object),
+    "without_target": _object,
     "infeasible": _object,
 }
+WITHOUT_TARGET_KEYS: Mapping[str, Check] = {"makespan_ms": number_fault, "lower_bound_ms": number_fault}
 BUBBLE_KEYS: Mapping[str, Check] = dict.fromkeys(
     ("total", "fill_drain", "imbalance", "recompute", "communication"), _share
 )
@@ -181,6 +183,7 @@ _OPTIONAL = frozenset(
         "overlap_factor",
         "flavour",
         "order",
+        "without_target",
         "infeasible",
         "proven",
         "gap",

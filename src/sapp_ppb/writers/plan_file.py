@@ -144,6 +144,9 @@ def _outcome(outcome: Outcome) -> dict[str, object]:
         "peak_memory_mb": [_float(mb) for mb in outcome.peak_memory_mb],
         "bubble": None if outcome.bubble is None else bubble_object(outcome.bubble),
     }
+    if outcome.without_target is not None:
+        free = outcome.without_target
+        known["without_target"] = {"makespan_ms": free.makespan_ms, "lower_bound_ms": free.lower_bound_ms}
     return known if outcome.shortage is None else known | {"infeasible": _shortage(outcome.shortage)}
 
 
