@@ -46,6 +46,17 @@ def test_the_number_of_micro_batches_that_a_file_does_not_say_is_asked_for():
     )
 
 
+def test_micro_batches_from_elsewhere_count_and_their_rules_are_asked(tmp_path):
+    assert read_megatron(DEEPSEEK, micro_batches=32).unknown == ()
+    # 4 stages of two chunks take groups of 4, and 30 mod 4 = 2
+    (rule,) = read_megatron(DEEPSEEK, micro_batches=30).broken
+    assert rule.found == "30 mod 4 = 2"
+    path = tmp_path / "args.txt"
+    path.write_text("--num-layers 4 --micro-batch-size 1 --global-batch-size $GBS")
+    assert read_megatron(path, micro_batches=8).unknown == ()
+    assert len(read_megatron(path).unknown) == 2
+
+
 def test_the_real_configuration_with_other_numbers_on_the_first_and_last_stage():
     config = read_megatron(UNEVEN)
     assert letters(config) == [["nn", "nnnn", "nnnn", "nn"]]  # 2, (12 - 2 - 2) / 2 twice, 2

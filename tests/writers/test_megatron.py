@@ -1,6 +1,7 @@
 """Plans in Megatron-LM's flags: as lines to paste, and put into files that stay as they are otherwise."""
 
 import difflib
+import re
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,18 @@ DEEPSEEK = CONFIGS / "deepseekv3_proxy_pp4_model_config.yaml"
 UNEVEN = CONFIGS / "uneven_pipeline_model_config.yaml"
 BLOCK = RecomputeFlags(granularity="full", method="block", layers=2)
 SELECTIVE = RecomputeFlags(granularity="selective")
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "frameworks" / "megatron.md"
+
+
+def blocks(page):
+    """Code blocks of a page, without their indent."""
+    found = re.findall(r"^( *)```\w*\n(.*?)^ *```$", page.read_text(encoding="utf-8"), re.M | re.S)
+    return [
+        "".join(line.removeprefix(indent) for line in text.splitlines(keepends=True))
+        for indent, text in found
+    ]
 
 
 def changes(before, after):
@@ -346,3 +359,16 @@ def test_several_kinds_of_layers_are_one_row_of_decoders():
     plan = plan_of_layout("Ettt|tt|tmL", 3, model=model_of(2, 4, mtp=1), flags=BLOCK)
     assert layout_of(plan) == parse_layout(megatron_flags(plan)["pipeline-model-parallel-layout"])
     assert megatron_flags(plan)["recompute-num-layers"] == "2"
+
+
+def test_the_page_shows_what_is_written():
+    shown = blocks(PAGE)
+    flags = next(block for block in shown if block.startswith("--pipeline"))
+    plan = plan_of_layout(flags.split('"')[1], 16, flags=BLOCK)
+    assert megatron_text(plan) == flags
+    script = next(block for block in shown if block.startswith("MODEL_PARALLEL_ARGS"))
+    edited = next(block for block in shown if block.startswith("-    --decoder"))
+    assert changes(script, megatron_into(script, plan, "train.sh")) == edited.splitlines()
+    yaml = next(block for block in shown if block.startswith("MODEL_ARGS"))
+    before = "MODEL_ARGS:\n  --pipeline-model-parallel-size: 4\n"
+    assert megatron_into(before, plan, "model_config.yaml").startswith(yaml)
