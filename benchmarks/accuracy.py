@@ -9,6 +9,7 @@ import argparse
 import json
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 from accuracy_table import table
@@ -20,37 +21,19 @@ README = ROOT / "README.md"
 BEGIN, END = "<!-- made by `make accuracy` -->", "<!-- end of what is made -->"
 
 
-def run_everything(steps):
-    """Run every configuration; documents of the runs by name."""
+def run_everything(steps, folder):
+    """Run every configuration, and write a file of each run in place of those that were there."""
     sys.path.insert(0, str(ROOT))  # the real runs are in no package
     from tests_torch.configurations import OTHERS, PROMISED
     from tests_torch.real_runs import run_plans
 
     plans = PROMISED | OTHERS
-    runs = zip(plans, run_plans(list(plans.values()), steps), strict=True)
-    return {re.sub("[^a-z0-9]+", "-", name): run.document() for name, run in runs}
-
-
-def read_runs():
-    """Documents of the runs that are kept, by name."""
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RUNS.glob("*.json")}
-
-
-def keep(runs, lines):
-    """Write the runs in place of those that were kept, the table and what it comes to into their pages."""
-    for old in RUNS.glob("*.json"):
+    runs = run_plans(list(plans.values()), steps)
+    for old in folder.glob("*.json"):
         old.unlink()
-    for name, run in runs.items():
-        (RUNS / f"{name}.json").write_text(text_of(run), encoding="utf-8")
-    replace(PAGE, f"{BEGIN}.*{END}", "\n".join([BEGIN, *lines, END]))
-    figures = next(line for line in lines if " configurations: " in line)
-    replace(README, r"(?m)^\d+ configurations: [^\n]*", figures)
-
-
-def replace(path, pattern, made):
-    """Replace what was made before in a page."""
-    page = path.read_text(encoding="utf-8")
-    path.write_text(re.sub(pattern, lambda _: made, page, flags=re.DOTALL), encoding="utf-8")
+    for name, run in zip(plans, runs, strict=True):
+        file = folder / f"{re.sub('[^a-z0-9]+', '-', name)}.json"
+        file.write_text(text_of(run.document()), encoding="utf-8")
 
 
 def text_of(run):
@@ -60,6 +43,19 @@ def text_of(run):
     return rest[:-1] + ', "ops": [\n' + ops + "\n]}\n"
 
 
+def keep(lines):
+    """Write the table, and what it comes to, into their pages."""
+    replace(PAGE, f"{BEGIN}.*{END}", "\n".join([BEGIN, *lines, END]))
+    for figures in (r"\d+ configurations: ", "Calibrated, "):
+        replace(README, f"(?m)^{figures}[^\\n]*", next(line for line in lines if re.match(figures, line)))
+
+
+def replace(path, pattern, made):
+    """Replace what was made before in a page."""
+    page = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(pattern, lambda _: made, page, flags=re.DOTALL), encoding="utf-8")
+
+
 def main():
     """Print the table; keep it and its runs when asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
@@ -67,11 +63,14 @@ def main():
     parser.add_argument("--steps", type=int, default=5, help="steps of each run, besides the first")
     parser.add_argument("--keep", action="store_true", help="keep the runs, the table and what it comes to")
     options = parser.parse_args()
-    runs = dict(sorted((read_runs() if options.stored else run_everything(options.steps)).items()))
-    lines = table(runs)
+    with tempfile.TemporaryDirectory() as folder:
+        runs = RUNS if options.stored or options.keep else Path(folder)
+        if not options.stored:
+            run_everything(options.steps, runs)
+        lines = table(runs)
     print("\n".join(lines))
     if options.keep:
-        keep(runs, lines)
+        keep(lines)
 
 
 if __name__ == "__main__":

@@ -1,50 +1,15 @@
 """The table of docs/accuracy.md: what runs took, and what the simulator says of them."""
 
+import json
 import statistics
 from functools import cached_property
 
 import numpy as np
 
-from sapp_ppb import Model, Plan, Problem, simulate
-from sapp_ppb.costs import LayerKind, Recompute, layer_from_times
-from sapp_ppb.schedules import Flavour, P2PMode, ScheduleName
+from sapp_ppb.estimation import calibrate
+from sapp_ppb.readers.run_file import read_run_file
 from sapp_ppb.simulator.graph import op_graph
 from sapp_ppb.simulator.price import price
-
-
-def plan_of_run(run):
-    """
-    Plan that a run document stands for: a cell's work is one layer of its own.
-
-    Parameters
-    ----------
-    run
-        A "sapp-ppb-run" document; docs/accuracy.md says what it holds.
-    """
-    times = zip(run["forward_ms"], run["backward_ms"], run["weight_ms"], strict=True)
-    layers = [
-        layer_from_times(
-            name=f"cell {cell}",
-            kind=LayerKind.BODY,
-            forward_ms=forward,
-            backward_ms=backward,
-            weight_grad_ms=weight,
-        )
-        for cell, (forward, backward, weight) in enumerate(times)
-    ]
-    problem = Problem(
-        model=Model(name="run", layers=tuple(layers)),
-        stages=run["stages"],
-        interleave=run["interleave"],
-        micro_batches=run["micro_batches"],
-        schedule=ScheduleName(run["schedule"]),
-        micro_batch_group=run["micro_batch_group"],
-        p2p_mode=P2PMode(run["p2p_mode"]),
-        flavour=None if run["flavour"] is None else Flavour(run["flavour"]),
-    )
-    counts = np.zeros((problem.cells, len(Recompute), problem.cells), dtype=np.int64)
-    counts[:, Recompute.NONE] = np.eye(problem.cells, dtype=np.int64)
-    return Plan(problem=problem, counts=counts)
 
 
 class Row:
@@ -53,17 +18,22 @@ class Row:
 
     Attributes
     ----------
-    simulated_ms
-        Makespan, milliseconds.
-    ratio, shortest
-        Measured over simulated time, of the median step and of the shortest.
+    run
+        What its file holds; docs/accuracy.md says what that is.
+    plan
+        Plan that ran, each cell a layer of its own.
+    calibrated
+        What is simulated for it: ``before_ms``, ``after_ms`` and ``left_out_ms`` of a calibration.
     """
 
-    def __init__(self, name, run):
-        self.name, self.run, self.plan = name, run, plan_of_run(run)
-        self.simulated_ms = simulate(self.plan).makespan_ms
-        self.ratio = run["step_ms"] / self.simulated_ms
-        self.shortest = min(run["steps_ms"]) / self.simulated_ms
+    def __init__(self, path, step, calibrated):
+        self.name = path.stem
+        self.run = json.loads(path.read_text(encoding="utf-8"))
+        self.plan, self.calibrated = step.plan, calibrated
+
+    def ratio(self, simulated_ms):
+        """Measured over simulated time, of the median step."""
+        return self.run["step_ms"] / simulated_ms
 
     @cached_property
     def lateness_ms(self):
@@ -86,24 +56,30 @@ COLUMNS = (
     ("V", lambda row: row.run["interleave"]),
     ("M", lambda row: row.run["micro_batches"]),
     ("layers a cell", lambda row: " ".join(map(str, row.run["layers_per_cell"]))),
-    ("simulated, ms", lambda row: f"{row.simulated_ms:,.1f}"),
+    ("simulated, ms", lambda row: f"{row.calibrated.before_ms:,.1f}"),
     ("measured, ms", lambda row: f"{row.run['step_ms']:,.1f}"),
-    ("ratio", lambda row: f"{row.ratio:.3f}"),
-    ("ratio of the shortest step", lambda row: f"{row.shortest:.3f}"),
+    ("ratio", lambda row: f"{row.ratio(row.calibrated.before_ms):.3f}"),
+    ("of the shortest step", lambda row: f"{min(row.run['steps_ms']) / row.calibrated.before_ms:.3f}"),
+    ("calibrated, ms", lambda row: f"{row.calibrated.after_ms:,.1f}"),
+    ("ratio calibrated", lambda row: f"{row.ratio(row.calibrated.after_ms):.3f}"),
+    ("ratio left out", lambda row: f"{row.ratio(row.calibrated.left_out_ms):.3f}"),
 )
 
 
-def table(runs):
+def table(folder):
     """
     Lines of the table, and what they come to.
 
     Parameters
     ----------
-    runs
-        Documents by name.
+    folder
+        Where the files of the runs are, one a run.
     """
-    rows = [Row(name, run) for name, run in runs.items()]
-    ratios = [row.ratio for row in rows]
+    paths = sorted(folder.glob("*.json"))
+    steps = [step for path in paths for step in read_run_file(path)]
+    found = calibrate(steps)
+    rows = [Row(*each) for each in zip(paths, steps, found.runs, strict=True)]
+    ratios = [row.ratio(row.calibrated.before_ms) for row in rows]
     longer, later = np.median(np.hstack([row.lateness_ms for row in rows]), axis=1)
     return [
         line(heading for heading, _ in COLUMNS),
@@ -112,9 +88,12 @@ def table(runs):
         "",
         f"{len(rows)} configurations: median ratio {statistics.median(ratios):.3f}, "
         f"smallest {min(ratios):.3f}, largest {max(ratios):.3f}.",
+        f"Calibrated, the median error falls from {found.median_before:.1%} to {found.median_after:.1%}; "
+        f"of runs left out of the calibration it is {found.median_left_out:.1%}.",
         "",
-        f"In the median, an op took {longer:.2f} ms longer than its time, and began {later:.2f} ms after all",
-        "that it waits for had ended.",
+        f"The calibration found {found.op_overhead_ms:.2f} ms an op and {found.hop_ms:.2f} ms a hop.",
+        f"In the median, an op took {longer:.2f} ms longer than its time,",
+        f"and began {later:.2f} ms after all that it waits for had ended.",
     ]
 
 

@@ -13,9 +13,79 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlaceRule:
+    """
+    Recompute that follows from a layer's place in its cell: the first ones, or every n-th.
+
+    Attributes
+    ----------
+    recompute
+        Type of the layers that the rule picks; the others are left alone.
+    first
+        How many layers from the start of a cell it picks.
+    every
+        It picks the n-th layer of a cell, the 2n-th and so on.  One of the two is given.
+    entries_left
+        BODY entries at the end of the chain that it never picks, such as those of
+        multi-token prediction in Megatron.
+
+    Examples
+    --------
+    >>> rule = PlaceRule(recompute=Recompute.FULL, first=2)
+    >>> rule.picked(0, 3), rule.picked(3, 4)  # layers 0, 1, 2 of the chain in a cell, then layer 3 alone
+    (range(0, 2), range(3, 4))
+    >>> PlaceRule(recompute=Recompute.FULL, every=2).picked(3, 8)  # the second and fourth of 3 to 7
+    range(4, 8, 2)
+    """
+
+    recompute: Recompute
+    first: int | None = None
+    every: int | None = None
+    entries_left: int = 0
+
+    def picked(self, start: int, stop: int) -> range:
+        """Layers of a cell that the rule picks, if it held ``start`` to ``stop - 1`` and none is left."""
+        if self.first is not None:
+            return range(start, min(start + self.first, stop))
+        step = self.every or 1
+        return range(start + step - 1, stop, step)
+
+    def counts(self, by_entry: Ints) -> Ints:
+        """
+        Types of the layers of every cell.
+
+        Parameters
+        ----------
+        by_entry
+            Layers of each BODY entry in each cell; shape (BODY layers, cells).
+
+        Returns
+        -------
+        ndarray
+            Shape (BODY layers, 5, cells).
+        """
+        kind = np.repeat(np.arange(len(by_entry)), by_entry.sum(axis=1))
+        counts = np.zeros((len(by_entry), len(Recompute), by_entry.shape[1]), dtype=np.int64)
+        counts[:, Recompute.NONE] = by_entry
+        stops = np.cumsum(by_entry.sum(axis=0))
+        for cell, stop in enumerate(stops.tolist()):
+            for layer in self.picked(stop - int(by_entry[:, cell].sum()), stop):
+                if kind[layer] < len(by_entry) - self.entries_left:
+                    counts[kind[layer], [Recompute.NONE, self.recompute], cell] += (-1, 1)
+        return counts
+
+    def faults(self) -> list[str]:
+        """Say what is wrong with the rule itself."""
+        given = [number for number in (self.first, self.every) if number is not None]
+        if len(given) != 1 or given[0] < 1 or self.recompute is Recompute.NONE:
+            return ["a rule of places picks the first layers or every n-th, at least 1, to be recomputed"]
+        return []
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fix:
     """
-    Either the layers of every cell, or the layers that every cell recomputes.
+    The layers of every cell, the layers that every cell recomputes, or a rule for the latter.
 
     Attributes
     ----------
@@ -26,6 +96,9 @@ class Fix:
         Recomputed layers by BODY entry, type and cell; shape (BODY layers, 5, cells),
         NONE all zero.  Only layers under NONE are then to be spread.  None leaves
         recompute open.
+    places
+        Rule from which recompute follows once the split is known; it goes with
+        ``layers`` too, and None leaves recompute open.
 
     Examples
     --------
@@ -35,6 +108,12 @@ class Fix:
 
     layers: tuple[int, ...] | None = None
     recompute: tuple[tuple[tuple[int, ...], ...], ...] | None = None
+    places: PlaceRule | None = None
+
+    @property
+    def settles_recompute(self) -> bool:
+        """Whether nothing but the split is left to decide, if that."""
+        return self.recompute is not None or self.places is not None
 
     @property
     def recomputed(self) -> Ints:
@@ -60,6 +139,8 @@ class Fix:
         """
         if self.layers is not None and counts.sum(axis=(0, 1)).tolist() != list(self.layers):
             return False
+        if self.places is not None and not np.array_equal(counts, self.places.counts(counts.sum(axis=1))):
+            return False
         if self.recompute is None:
             return True
         types = [r for r in Recompute if r is not Recompute.NONE]
@@ -67,11 +148,18 @@ class Fix:
 
     def faults(self, model: Model, cells: int) -> list[str]:
         """Say what does not fit a model and a number of cells."""
-        if (self.layers is None) is (self.recompute is None):
+        given = [self.layers is not None, self.recompute is not None, self.places is not None]
+        if given not in (
+            [True, False, False],
+            [False, True, False],
+            [False, False, True],
+            [True, False, True],
+        ):
             return ["fix must give the layers of every cell or their recompute, one of the two"]
-        if self.layers is None:
-            return self._type_faults(model, cells)
-        return self._layer_faults(model, cells)
+        faults = [] if self.places is None else self.places.faults()
+        if self.recompute is not None:
+            faults += self._type_faults(model, cells)
+        return faults if self.layers is None else faults + self._layer_faults(model, cells)
 
     def _layer_faults(self, model: Model, cells: int) -> list[str]:
         layers = self.layers or ()
@@ -117,6 +205,10 @@ class Fix:
         if most is not None and len(self.types) > most:
             mixed = ", ".join(r.label for r in self.types)
             return [f"fix mixes {mixed}, more than the {most} of max-recompute-types"]
+        if self.places is not None:
+            return self._place_faults(considered, most)
+        if self.recompute is None:
+            return []
         faults = []
         for layer, kept, types in zip(model.bodies, self.recomputed, considered, strict=True):
             name, rest = shown(layer.name), layer.count - int(kept.sum())
@@ -131,3 +223,13 @@ class Fix:
                     "which recompute or the model does not allow"
                 )
         return faults
+
+    def _place_faults(self, considered: Sequence[tuple[Recompute, ...]], most: int | None) -> list[str]:
+        """Say why a rule of places picks nothing; a layer that lacks a type may keep clear of it."""
+        rule = self.places
+        assert rule is not None, "a rule of places"  # noqa: S101
+        if most == 0:
+            return [f"fix recomputes layers as {rule.recompute.label}, and max-recompute-types is 0"]
+        if any(rule.recompute in types for types in considered[: len(considered) - rule.entries_left]):
+            return []
+        return [f"fix recomputes layers as {rule.recompute.label}, which no layer that it is for can be"]

@@ -265,12 +265,14 @@ class Problem:
         if self.fix is None:
             return []
         faults = self.fix.faults(self.model, self.cells)
-        if not faults and self.fix.layers is not None:
-            faults = self.fix.size_faults([self.least_layers(cell) for cell in range(self.cells)])
-        elif not faults:
-            considered = [self.considered(layer) for layer in self.model.bodies]
-            faults = self.fix.recompute_faults(self.model, considered, self.max_recompute_types)
-        return faults
+        if faults:
+            return faults
+        least = [self.least_layers(cell) for cell in range(self.cells)]
+        considered = [self.considered(layer) for layer in self.model.bodies]
+        return [
+            *(self.fix.size_faults(least) if self.fix.layers is not None else []),
+            *self.fix.recompute_faults(self.model, considered, self.max_recompute_types),
+        ]
 
     def _chain_faults(self) -> list[str]:
         needed = sum(self.least_layers(cell) for cell in range(self.cells))
@@ -310,12 +312,12 @@ class Problem:
 
     def _even_costs(self) -> StageCosts:
         """Price the stages of an even split, for which ``zb-auto`` is made."""
-        cells = even_cells(self.model, self.stages, self.considered)
+        cells, overhead_ms = even_cells(self.model, self.stages, self.considered), self.model.op_overhead_ms
         held = zip(cells, self.limit_per_stage_mb, self.constant_per_stage_mb, strict=True)
         return StageCosts(
-            forward_ms=tuple(cell.forward_ms for cell in cells),
-            input_ms=tuple(max(cell.backward_ms - cell.weight_ms, 0.0) for cell in cells),
-            weight_ms=tuple(cell.weight_ms for cell in cells),
+            forward_ms=tuple(cell.forward_ms + overhead_ms for cell in cells),
+            input_ms=tuple(max(cell.backward_ms - cell.weight_ms, 0.0) + overhead_ms for cell in cells),
+            weight_ms=tuple(cell.weight_ms + overhead_ms for cell in cells),
             hop_ms=self.hop_ms,
             most_live=tuple(most_live(cell, limit - constant, self.stages) for cell, limit, constant in held),
         )
@@ -390,8 +392,12 @@ class Problem:
 
     @property
     def hop_ms(self) -> tuple[float, ...]:
-        """Milliseconds of the edge from stage s to s + 1; the last is the wrap to stage 0."""
-        return spread(self.p2p_ms, self.stages)
+        """
+        Milliseconds of the edge from stage s to s + 1; the last is the wrap to stage 0.
+
+        What the model adds to every hop is in them.
+        """
+        return tuple(ms + self.model.hop_ms for ms in spread(self.p2p_ms, self.stages))
 
     @property
     def _edges(self) -> int:

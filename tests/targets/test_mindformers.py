@@ -7,7 +7,7 @@ from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan, plan_from_matrices
 from sapp_ppb.problem import Problem
-from sapp_ppb.targets import TARGETS, may_mix_selective_and_comm, mixed_cells, silent_cells
+from sapp_ppb.targets import TARGETS, is_nested, mixed_cells, silent_cells
 
 ALL_TYPES = {recompute: 100.0 - recompute for recompute in Recompute}
 
@@ -64,14 +64,13 @@ def test_a_first_kind_recomputed_before_a_second_that_is_not_can_be_said():
 
 
 def test_only_mindformers_forbids_mixing():
-    assert TARGETS == ("mindformers",)
-    assert may_mix_selective_and_comm(None)
-    assert not may_mix_selective_and_comm("mindformers")
+    assert TARGETS == ("mindformers", "megatron", "torchtitan")
+    assert [is_nested(target) for target in (None, *TARGETS)] == [False, True, False, False]
 
 
 def test_an_unknown_target_is_refused_with_those_that_exist():
-    with pytest.raises(InputError, match="'megatron' is unknown; one of mindformers"):
-        may_mix_selective_and_comm("megatron")
+    with pytest.raises(InputError, match="'megatron2' is unknown; one of mindformers, megatron, torchtitan"):
+        is_nested("megatron2")
 
 
 def test_a_plan_of_one_type_everywhere_can_always_be_said():

@@ -73,6 +73,8 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
         weight_grad_ms=None
         if all(layer.weight_grad_ms is None for layer in layers)
         else cost(layer.weight_ms for layer in layers),
+        is_mtp=all(layer.is_mtp for layer in layers),
+        estimated=frozenset().union(*(layer.estimated for layer in layers)),
     )
 
 

@@ -137,8 +137,15 @@ PROBLEM_KEYS: Mapping[str, Check] = {
     "overlap_factor": number_fault,
     "flavour": _or(partial(_word, words=tuple(Flavour))),
     "order": _or(_object),
+    "estimate": _boolean,
 }
-FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object}
+FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object, "places": _object}
+PLACES_KEYS: Mapping[str, Check] = {
+    "recompute": partial(_word, words=LABELS),
+    "first": partial(_whole, least=1),
+    "every": partial(_whole, least=1),
+    "entries_left": _whole,
+}
 ORDER_KEYS: Mapping[str, Check] = {"path": text_fault, "sha256": _hash}
 OUTCOME_KEYS: Mapping[str, Check] = {
     "status": partial(_word, words=tuple(status.value for status in Status)),
@@ -150,8 +157,10 @@ OUTCOME_KEYS: Mapping[str, Check] = {
     "seed": _whole,
     "peak_memory_mb": _numbers,
     "bubble": _or(_object),
+    "without_target": _object,
     "infeasible": _object,
 }
+WITHOUT_TARGET_KEYS: Mapping[str, Check] = {"makespan_ms": number_fault, "lower_bound_ms": number_fault}
 BUBBLE_KEYS: Mapping[str, Check] = dict.fromkeys(
     ("total", "fill_drain", "imbalance", "recompute", "communication"), _share
 )
@@ -176,11 +185,16 @@ _OPTIONAL = frozenset(
         "recompute_working_set",
         "fix",
         "layers",
+        "first",
+        "every",
+        "entries_left",
         "sequence_chunks",
         "p2p_mode",
         "overlap_factor",
         "flavour",
         "order",
+        "estimate",
+        "without_target",
         "infeasible",
         "proven",
         "gap",

@@ -17,7 +17,7 @@ from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.model import Model
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.errors import FileNote, InputError, PpbError
-from sapp_ppb.fix import Fix
+from sapp_ppb.fix import Fix, PlaceRule
 from sapp_ppb.plan import (
     PLAN_FORMAT,
     PLAN_VERSION,
@@ -26,6 +26,7 @@ from sapp_ppb.plan import (
     Shortage,
     Status,
     StoppedBy,
+    WithoutTarget,
     counts_from_matrices,
     plan_from_matrices,
 )
@@ -38,10 +39,12 @@ from sapp_ppb.readers.plan_entry import (
     LABELS,
     ORDER_KEYS,
     OUTCOME_KEYS,
+    PLACES_KEYS,
     PROBLEM_KEYS,
     REMEDY_KEYS,
     SHORTAGE_KEYS,
     TOP_KEYS,
+    WITHOUT_TARGET_KEYS,
     Check,
     check_matrix,
     check_object,
@@ -141,6 +144,7 @@ def _check(raw: dict[str, Any], found: _Findings) -> None:
     found.check(outcome, OUTCOME_KEYS, "outcome.")
     if isinstance(outcome, dict):
         found.check(outcome.get("bubble"), BUBBLE_KEYS, "outcome.bubble.")
+        found.check(outcome.get("without_target"), WITHOUT_TARGET_KEYS, "outcome.without_target.")
         _check_shortage(outcome.get("infeasible"), found)
     _check_counts("counts", raw.get("counts"), found)
     if not found.faults:
@@ -162,8 +166,9 @@ def _check_fix(problem: object, found: _Findings) -> None:
     fix = problem.get("fix") if isinstance(problem, dict) else None
     if not isinstance(fix, dict):
         return
-    if ("layers" in fix) is ("recompute" in fix):
+    if ("layers" in fix or "places" in fix) is ("recompute" in fix):
         found.faults.append(f"problem.fix must give layers or recompute, one of the two (got {shown(fix)})")
+    found.check(fix.get("places"), PLACES_KEYS, "problem.fix.places.")
     found.check(fix, {key: FIX_KEYS[key] for key in FIX_KEYS if key in fix}, "problem.fix.")
     _check_counts("problem.fix.recompute", fix.get("recompute"), found)
 
@@ -219,6 +224,9 @@ def _outcome(raw: dict[str, Any], model: Model, folder: Path) -> Outcome:
         seconds=known["seconds"],
         seed=known["seed"],
         shortage=_shortage(known["infeasible"]) if infeasible else None,
+        without_target=WithoutTarget(**{key: known["without_target"][key] for key in WITHOUT_TARGET_KEYS})
+        if "without_target" in known
+        else None,
     )
 
 
@@ -227,6 +235,7 @@ def _problem(raw: dict[str, Any], model: Model, folder: Path) -> Problem:
     values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
     if raw.get("recompute") is not None:
         values["recompute"] = tuple(Recompute.from_label(label) for label in raw["recompute"])
+    values.pop("estimate", None)  # the model says it
     order = values.pop("order", None)
     if order is not None:
         values["order_file"] = read_order(order["path"], order["sha256"], folder)
@@ -242,13 +251,19 @@ def _fix(raw: dict[str, Any], problem: Problem) -> Fix:
     if "recompute" in raw:
         counts = counts_from_matrices(problem, raw["recompute"])
         return Fix(recompute=tuple(tuple(map(tuple, types)) for types in counts.tolist()))
+    rule = None
+    if "places" in raw:
+        label = raw["places"]["recompute"]
+        rule = PlaceRule(**raw["places"] | {"recompute": Recompute.from_label(label)})
+    if "layers" not in raw:
+        return Fix(places=rule)
     matrix, cells = raw["layers"], problem.cell_at
     if len(matrix) != len(cells) or any(len(row) != problem.stages for row in matrix):
         raise InputError("problem", [f"fix.layers must have {len(cells)} rows of {problem.stages} counts"])
     by_cell = {
         cell: n for row, there in zip(matrix, cells, strict=True) for n, cell in zip(row, there, strict=True)
     }
-    return Fix(layers=tuple(by_cell[cell] for cell in range(problem.cells)))
+    return Fix(layers=tuple(by_cell[cell] for cell in range(problem.cells)), places=rule)
 
 
 def _bubble(raw: dict[str, float]) -> Bubble:

@@ -3,15 +3,33 @@ What MindFormers can say of a plan.
 
 It counts the layers that it recomputes from the start of a chunk, in one list for
 each kind of recompute, and a layer that two lists count runs both.  A cell in which
-other layers are meant can not be said.
+other layers are meant can not be said.  Layers of multi-token prediction run as the
+last layer before them does.  Source: ``mindformers/parallel_core/training_graph/
+transformer/utils.py``, class LayerSetting.
 """
 
 from collections.abc import Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
+from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.targets.target import Target, Way
 
+# As ``pipeline_scheduler`` names them, and whether ``pipeline_interleave`` must be true.
+SCHEDULES = {
+    ScheduleName.ONE_F_ONE_B: ("1f1b", False),
+    ScheduleName.GPIPE: ("gpipe", False),
+    ScheduleName.INTERLEAVED: ("1f1b", True),
+    ScheduleName.INTERLEAVED_LESS_MEMORY: ("1f1b", True),
+    ScheduleName.SEQ1F1B: ("seqpipe", False),
+    ScheduleName.ZBV: ("zero_bubble_v", True),
+}
 CellPlace = tuple[int, int]
+Ints = NDArray[np.int64]
 _LISTS = ("recompute", "select_recompute", "select_comm_recompute")
 # What a layer runs that is counted in these lists; FULL is counted in all three.
 _MEANING = {recompute: frozenset(recompute.mindformers_lists) for recompute in Recompute}
@@ -47,23 +65,40 @@ def silent_cells(plan: Plan) -> list[CellPlace]:
         Chunk and stage of each such cell, in the order of the chain.
     """
     return [
-        _place(plan, cell)
-        for cell in range(plan.problem.cells)
-        if [_MEANING[recompute] for recompute in _layers_in_order(plan, cell)]
-        != _as_mindformers_reads(plan, cell)
+        _place(plan, cell) for cell in range(plan.problem.cells) if not can_say_cell(plan.counts[:, :, cell])
     ]
 
 
-def _layers_in_order(plan: Plan, cell: int) -> Iterator[Recompute]:
+def can_say_cell(counts: Ints) -> bool:
+    """
+    Whether lists that count the first layers of a chunk mean what a cell holds.
+
+    Parameters
+    ----------
+    counts
+        Layers of the cell; shape (BODY layers, 5).
+
+    Examples
+    --------
+    >>> counts = np.zeros((2, 5), dtype=int)
+    >>> counts[0, Recompute.NONE] = counts[1, Recompute.FULL] = 1
+    >>> can_say_cell(counts), can_say_cell(counts[::-1])  # the recomputed layer comes second, or first
+    (False, True)
+    """
+    meant = [_MEANING[recompute] for recompute in _layers_in_order(counts)]
+    return meant == _as_mindformers_reads(counts)
+
+
+def _layers_in_order(counts: Ints) -> Iterator[Recompute]:
     """Type of each layer of a cell: kind after kind, the most recomputed of a kind first."""
-    for counts in plan.counts[:, :, cell]:
+    for of_kind in counts:
         for recompute in reversed(Recompute):
-            yield from [recompute] * int(counts[recompute])
+            yield from [recompute] * int(of_kind[recompute])
 
 
-def _as_mindformers_reads(plan: Plan, cell: int) -> list[frozenset[str]]:
+def _as_mindformers_reads(counts: Ints) -> list[frozenset[str]]:
     """Name the lists that count each layer of a cell, when every list counts from the first."""
-    per_type = plan.counts[:, :, cell].sum(axis=0)
+    per_type = counts.sum(axis=0)
     counted = {
         name: sum(int(per_type[r]) for r in Recompute if name in r.mindformers_lists) for name in _LISTS
     }
@@ -75,3 +110,49 @@ def _as_mindformers_reads(plan: Plan, cell: int) -> list[frozenset[str]]:
 def _place(plan: Plan, cell: int) -> CellPlace:
     stages = plan.problem.stages
     return cell // stages, plan.problem.order.placement.stage_of(cell, stages)
+
+
+def refuses(problem: Problem) -> tuple[str, ...]:
+    """Say why MindFormers can run no plan of a problem."""
+    if problem.schedule_name not in SCHEDULES:
+        names = ", ".join(name.value for name in SCHEDULES)
+        return (f"MindFormers has no schedule {problem.schedule_name.value}; use one of {names}",)
+    return ()
+
+
+def ways(problem: Problem) -> tuple[Way, ...]:
+    """List the one way: in every cell the types fall along the chain, each within the one before."""
+    return (Way(problem=problem),)
+
+
+def unsaid(plan: Plan) -> tuple[str, ...]:
+    """Say why MindFormers can not express a plan."""
+    faults = list(refuses(plan.problem))
+    if silent := silent_cells(plan):
+        chunk, stage = silent[0]
+        faults.append(
+            "each list counts the first layers of a chunk, whatever their kind, and a layer that two lists "
+            f"count runs both; stage {stage} chunk {chunk} needs other layers"
+            + (f", and so do {len(silent) - 1} more cells" if len(silent) > 1 else "")
+        )
+    return (*faults, *_mtp_faults(plan))
+
+
+def _mtp_faults(plan: Plan) -> list[str]:
+    """Layers of multi-token prediction run as the last layer before them does."""
+    bodies, types = plan.problem.model.bodies, [set[Recompute](), set[Recompute]()]
+    before = [k for k, layer in enumerate(bodies) if not layer.is_mtp]
+    if not plan.problem.model.mtp_count or not before:
+        return []
+    last = before[-1]
+    cell = int(plan.counts[last].sum(axis=0).nonzero()[0][-1])
+    # The most recomputed come first in a cell, so the last layer has the least.
+    types[0].add(next(r for r in Recompute if plan.counts[last, r, cell]))
+    types[1] |= {r for k in range(last + 1, len(bodies)) for r in Recompute if plan.counts[k, r].any()}
+    if types[0] == types[1]:
+        return []
+    names = [", ".join(r.label for r in sorted(some)) for some in types]
+    return [f"MTP layers run as the layer before them does, {names[0]}; this plan runs them as {names[1]}"]
+
+
+MINDFORMERS = Target(name="mindformers", title="MindFormers", refuses=refuses, ways=ways, unsaid=unsaid)

@@ -1,13 +1,41 @@
-"""Names of the frameworks that a plan can be made for, and what each forbids."""
+"""The frameworks that a plan can be made for."""
 
 from sapp_ppb.errors import InputError
+from sapp_ppb.targets.megatron import MEGATRON
+from sapp_ppb.targets.mindformers import MINDFORMERS
+from sapp_ppb.targets.target import Target
+from sapp_ppb.targets.torchtitan import TORCHTITAN
 
-TARGETS = ("mindformers",)
+_TARGETS = {target.name: target for target in (MINDFORMERS, MEGATRON, TORCHTITAN)}
+TARGETS = tuple(_TARGETS)
 
 
-def may_mix_selective_and_comm(target: str | None) -> bool:
+def target_named(name: str) -> Target:
     """
-    Whether SELECTIVE may stand beside COMM in one cell.
+    Framework of a name.
+
+    Raises
+    ------
+    InputError
+        If it is unknown.
+
+    Examples
+    --------
+    >>> target_named("megatron").title
+    'Megatron-LM'
+    """
+    if name not in _TARGETS:
+        raise InputError("target", [f"{name!r} is unknown; one of {', '.join(TARGETS)}"])
+    return _TARGETS[name]
+
+
+def is_nested(target: str | None) -> bool:
+    """
+    Whether the types of a cell must fall along the chain, each within the one before.
+
+    MindFormers says recompute with lists that count the first layers of a cell, so what
+    a layer runs must be a part of what the layer before it runs.  SELECTIVE beside COMM
+    in one cell is thereby excluded.
 
     Parameters
     ----------
@@ -21,9 +49,7 @@ def may_mix_selective_and_comm(target: str | None) -> bool:
 
     Examples
     --------
-    >>> may_mix_selective_and_comm(None), may_mix_selective_and_comm("mindformers")
-    (True, False)
+    >>> is_nested(None), is_nested("mindformers")
+    (False, True)
     """
-    if target is not None and target not in TARGETS:
-        raise InputError("target", [f"{target!r} is unknown; one of {', '.join(TARGETS)}"])
-    return target is None
+    return target is not None and target_named(target) is MINDFORMERS
