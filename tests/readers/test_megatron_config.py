@@ -34,7 +34,7 @@ def test_the_real_configuration_with_a_layout():
     assert letters(config) == [["nn", "nn", "nn", "nn"], ["nn", "nn", "n", "nn"]]
     assert (config.layers, config.mtp_layers) == (15, 1)
     assert config.schedule is ScheduleName.INTERLEAVED
-    assert config.broken == config.notes == ()
+    assert (config.broken, config.notes) == ((), ())
 
 
 def test_the_number_of_micro_batches_that_a_file_does_not_say_is_asked_for():
@@ -44,6 +44,17 @@ def test_the_number_of_micro_batches_that_a_file_does_not_say_is_asked_for():
         "the number of micro-batches is the global batch of 512 by the micro-batch size of 1 and the "
         "data-parallel size, which the file does not say; give --micro-batches",
     )
+
+
+def test_micro_batches_from_elsewhere_count_and_their_rules_are_asked(tmp_path):
+    assert read_megatron(DEEPSEEK, micro_batches=32).unknown == ()
+    # 4 stages of two chunks take groups of 4, and 30 mod 4 = 2
+    (rule,) = read_megatron(DEEPSEEK, micro_batches=30).broken
+    assert rule.found == "30 mod 4 = 2"
+    path = tmp_path / "args.txt"
+    path.write_text("--num-layers 4 --micro-batch-size 1 --global-batch-size $GBS")
+    assert read_megatron(path, micro_batches=8).unknown == ()
+    assert len(read_megatron(path).unknown) == 2
 
 
 def test_the_real_configuration_with_other_numbers_on_the_first_and_last_stage():
@@ -85,7 +96,7 @@ def test_a_launch_script_with_variables_arrays_and_strings(tmp_path):
     assert letters(config) == [["fnn", "fn", "fn", "fn"], ["fn", "fn", "fn", "f"]]
     # 16 devices by 2 x 4 are 2 data-parallel ones, and 32 / (1 x 2) = 16
     assert config.micro_batches == 16
-    assert config.unknown == config.broken == config.notes == ()
+    assert (config.unknown, config.broken, config.notes) == ((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -168,7 +179,7 @@ def test_a_fragment_with_a_layout_takes_its_layers_from_it(tmp_path):
 def test_splits_and_recompute(tmp_path, flags, expected):
     config = read(tmp_path, BASE + DEVICES + flags)
     assert letters(config) == expected
-    assert config.broken == config.unknown == ()
+    assert (config.broken, config.unknown) == ((), ())
     assert config.micro_batches == 2  # 8 devices by 2 stages are 4, and 8 / (1 x 4)
 
 

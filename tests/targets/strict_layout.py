@@ -17,7 +17,7 @@ def strict_cells(text, *, stages, decoders, mtp):
 
     Raises LayoutError where the grammar or one of Megatron-LM's assertions is broken.
     """
-    cells = [[]]
+    cells: list[list[str]] = [[]]
     for letter in _one_by_one(_without_groups(text)):
         if letter == "|":
             cells.append([])

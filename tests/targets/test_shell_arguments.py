@@ -20,6 +20,7 @@ def reasons(script):
         ("P=4\nrun --a $P --b ${P}", {"a": "4", "b": "4"}),
         ("run --a ${P:-8} --b ${P-9} --c ${P:=7}", {"a": "8", "b": "9", "c": "7"}),
         ("P=${P:-8}\nrun --a $P", {"a": "8"}),
+        ('P=${Q:-"8"}\nreadonly R="${P:-1}"\nrun --a $R', {"a": "8"}),
         ("P=4; run --a ${P:-8}", {"a": "4"}),  # what the script sets counts, as in the shell
         ("P=4\nrun --a $P\nP=5\nrun --b $P", {"a": "4", "b": "5"}),
         ("export L='Et*2|tL'\nrun --a \"$L\"", {"a": "Et*2|tL"}),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sapp_ppb.cli import check, compare, costs, dryrun_guide, export, plan, schedule, simulate
+from sapp_ppb.cli import calibrate, check, compare, costs, dryrun_guide, export, plan, schedule, simulate
 from sapp_ppb.cli.guard import BAD_INPUT, say, verb
 from sapp_ppb.cli.older_flags import Verbs
 from sapp_ppb.cli.output import write_result
@@ -46,6 +46,7 @@ them are recomputed, so that a training step is as short as it can be and fits t
   sapp-ppb check CONFIG.yaml --model MODEL.json            what a configuration takes, and its rules
   sapp-ppb export PLAN.json --to megatron                  a plan in a framework's words
   sapp-ppb costs trace TRACES --body NAME -mb 16           make a model file from timelines
+  sapp-ppb calibrate MODEL.json steps.csv -o NEW.json      add what measured steps take besides
 
 Exit codes: 0 a plan that fits, 1 no plan fits, 2 bad input, 3 interrupted or no plan in time.
 """
@@ -65,6 +66,7 @@ for name, module, function in (
     ("schedule", schedule, schedule.schedule),
     ("check", check, check.check),
     ("export", export, export.export),
+    ("calibrate", calibrate, calibrate.calibrate),
 ):
     app.command(name, help=module.HELP, short_help=module.SHORT_HELP)(verb(function))
 app.command("dryrun-guide", help=dryrun_guide.HELP, short_help=dryrun_guide.SHORT_HELP)(

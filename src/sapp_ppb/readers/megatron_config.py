@@ -10,7 +10,7 @@ from os import PathLike
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.megatron_batch import group_of, micro_batches_of
-from sapp_ppb.readers.megatron_values import Values, given_flags, read_values
+from sapp_ppb.readers.megatron_values import BATCH, Values, given_flags, read_values
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets.config import BrokenRule, CellTypes, PipelineConfig
 from sapp_ppb.targets.megatron_flags import GROUP_SIZE, OTHER_RECOMPUTE, OTHER_SPLITS, RECOMPUTE, SPLIT
@@ -39,7 +39,7 @@ _NOT_MODELLED = {
 }
 
 
-def read_megatron(path: str | PathLike[str]) -> PipelineConfig:
+def read_megatron(path: str | PathLike[str], micro_batches: int | None = None) -> PipelineConfig:
     """
     Read what a configuration of Megatron-LM says of its pipeline.
 
@@ -48,6 +48,9 @@ def read_megatron(path: str | PathLike[str]) -> PipelineConfig:
     path
         ``.yaml`` or ``.yml`` (flags under MODEL_ARGS, or a list), ``.json`` (the same), or
         any other name for a shell script or a list of arguments.
+    micro_batches
+        Micro-batches of a step where they are known from elsewhere; None takes them from
+        the file, if it says them.
 
     Raises
     ------
@@ -55,8 +58,11 @@ def read_megatron(path: str | PathLike[str]) -> PipelineConfig:
         If the file can not be read as what its name says, or gives no flag of a pipeline.
     """
     values = read_values(path)
-    doubts = {name: f"--{name} {reason}" for name, reason in values.unknown.items()}
-    unknown = [f"{doubt}; write its value" for doubt in doubts.values()]
+    unknown = [
+        f"--{name} {reason}; write its value"
+        for name, reason in values.unknown.items()
+        if micro_batches is None or name not in BATCH
+    ]
     for name in given_flags(values, (*OTHER_SPLITS, *OTHER_RECOMPUTE)):
         unknown.append(f"--{name} decides what this reader takes from other flags, and is not read")
     stages = _stages(values)
@@ -68,7 +74,9 @@ def read_megatron(path: str | PathLike[str]) -> PipelineConfig:
     rules = [*values.broken, *split.broken, *found, *recompute_rules(recompute, mtp_layers=mtp_layers)]
     if (number := values.numbers.get("mtp-num-layers", 0)) < 0:
         rules.append(BrokenRule(key="--mtp-num-layers", rule="must be at least 0", found=str(number)))
-    micro_batches, batch_rules, missing = micro_batches_of(values, stages)
+    batch_rules, missing = list[BrokenRule](), list[str]()
+    if micro_batches is None:
+        micro_batches, batch_rules, missing = micro_batches_of(values, stages)
     group, group_broken = group_of(values, stages, split.interleave, micro_batches)
     return PipelineConfig(
         target="megatron",

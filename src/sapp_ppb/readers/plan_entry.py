@@ -145,8 +145,15 @@ PROBLEM_KEYS: Mapping[str, Check] = {
     "overlap_factor": number_fault,
     "flavour": _or(partial(_word, words=tuple(Flavour))),
     "order": _or(_object),
+    "estimate": _boolean,
 }
-FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object}
+FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object, "places": _object}
+PLACES_KEYS: Mapping[str, Check] = {
+    "recompute": partial(_word, words=LABELS),
+    "first": partial(_whole, least=1),
+    "every": partial(_whole, least=1),
+    "entries_left": _whole,
+}
 ORDER_KEYS: Mapping[str, Check] = {"path": text_fault, "sha256": _hash}
 OUTCOME_KEYS: Mapping[str, Check] = {
     "status": partial(_word, words=tuple(status.value for status in Status)),
@@ -187,11 +194,15 @@ _OPTIONAL = frozenset(
         "recompute_working_set",
         "fix",
         "layers",
+        "first",
+        "every",
+        "entries_left",
         "sequence_chunks",
         "p2p_mode",
         "overlap_factor",
         "flavour",
         "order",
+        "estimate",
         "without_target",
         "infeasible",
         "proven",

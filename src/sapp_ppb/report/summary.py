@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.costs.cost import estimated_words
 from sapp_ppb.plan import Bubble, Outcome, Plan, Shortage, Status, StoppedBy, WithoutTarget
 from sapp_ppb.problem import Problem
 from sapp_ppb.report.words import problem_text
@@ -56,7 +57,13 @@ def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = No
         rows.append(("over limit", _over_text(timeline, over)))
     if planned:
         rows.append(("planned in", f"{outcome.seconds:.1f} s, seed {outcome.seed}"))
-    return rows
+    return rows + estimate_rows(outcome.problem)
+
+
+def estimate_rows(problem: Problem) -> list[tuple[str, str]]:
+    """Say which costs are estimates, and what that means; nothing where none is marked as one."""
+    words = estimated_words(problem.model.estimated)
+    return [("estimate", f"{words}, not measured; measure before the plan is relied upon")] if words else []
 
 
 def _rates(timeline: "Timeline", tokens: int | None) -> list[tuple[str, str]]:
@@ -267,6 +274,7 @@ def shortage_rows(outcome: Outcome, shortage: Shortage) -> list[tuple[str, str]]
         ("short", _short_text(outcome.problem, shortage)),
         *_limit_rows(outcome.problem),
         *(("would do", _remedy_text(outcome.problem, shortage, *remedy)) for remedy in shortage.remedies),
+        *estimate_rows(outcome.problem),
     ]
 
 

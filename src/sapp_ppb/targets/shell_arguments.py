@@ -226,4 +226,9 @@ def _value(piece: str, variables: Variables, depth: int) -> str | None:
     if match[1] in variables:
         return variables[match[1]]
     default = braced[2] if braced else None
-    return None if default is None else expand(default, variables, depth + 1)[0]
+    return None if default is None else expand(_unquoted(default), variables, depth + 1)[0]
+
+
+def _unquoted(text: str) -> str:
+    """Text without the quotes around it."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text

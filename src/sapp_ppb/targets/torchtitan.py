@@ -8,6 +8,7 @@ that a rank builds (releases whose configuration is TOML).  Source:
 """
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.errors import InputError
 from sapp_ppb.fix import PlaceRule
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
@@ -35,8 +36,6 @@ def refuses(problem: Problem) -> tuple[str, ...]:
     if name is not ScheduleName.CUSTOM and name not in SCHEDULES:
         names = ", ".join(known.value for known in SCHEDULES)
         return (f"torchtitan has no schedule {name.value}; use one of {names}",)
-    if problem.min_layers_per_cell == 0:
-        return ("torchtitan wants a module in every model part; use --min-layers 1",)
     if problem.stages == 1:
         return ("torchtitan runs no pipeline on one stage; use at least 2 stages",)
     if problem.sequence_chunks > 1:
@@ -138,8 +137,14 @@ def ways(problem: Problem) -> tuple[Way, ...]:
     """
     List the modes of activation checkpointing, each with the problem that it leaves.
 
-    Every n-th layer is among them with one chunk a stage.
+    Every n-th layer is among them with one chunk a stage, and every cell has a module.
+
+    Raises
+    ------
+    InputError
+        If there are not layers enough for that.
     """
+    problem = _with_modules(problem)
     found = (
         *with_one_type(problem, Recompute.FULL, 'mode = "full"'),
         *with_one_type(problem, Recompute.NONE, 'mode = "none"'),
@@ -156,6 +161,17 @@ def ways(problem: Problem) -> tuple[Way, ...]:
     )
 
 
+def _with_modules(problem: Problem) -> Problem:
+    """Give every model part a module."""
+    if problem.min_layers_per_cell > 0:
+        return problem
+    try:
+        return problem.changed(min_layers_per_cell=1)
+    except InputError as error:
+        faults = [f"torchtitan wants a module in every model part: {fault}" for fault in error.faults]
+        raise InputError("target", faults) from None
+
+
 def unsaid(plan: Plan) -> tuple[str, ...]:
     """Say why torchtitan can not express a plan."""
     faults = list(refuses(plan.problem))
@@ -165,10 +181,9 @@ def unsaid(plan: Plan) -> tuple[str, ...]:
             "every layer, or full for every n-th layer; this plan needs more"
         )
     problem = plan.problem
+    holds_other = {0: bool(problem.model.heads), problem.cells - 1: bool(problem.model.tails)}
     bare = [
-        cell
-        for cell in range(problem.cells)
-        if plan.layers_per_cell[cell] == 0 and cell not in (0, problem.cells - 1)
+        cell for cell in range(problem.cells) if plan.layers_per_cell[cell] == 0 and not holds_other.get(cell)
     ]
     if bare:
         cells = ", ".join(map(str, bare[:4]))

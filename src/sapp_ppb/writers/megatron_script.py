@@ -73,8 +73,10 @@ class ScriptFlags:
             return f"{self.text[:stop]} {new}{self.text[stop:]}"
         if behind:
             return f"{self.text[:stop]} \\{ending}{indent}{new}{self.text[stop:]}"
-        goes_on = " \\" if self.text[:line].rstrip("\r\n").endswith("\\") else ""
-        return f"{self.text[:stop]}{goes_on}{ending}{indent}{new}{self.text[stop:]}"
+        if self.text[:line].rstrip("\r\n").endswith("\\"):
+            return f"{self.text[:stop]} \\{ending}{indent}{new}{self.text[stop:]}"
+        end -= self.text.endswith("\r", 0, end)
+        return f"{self.text[:end]}{ending}{indent}{new}{self.text[end:]}"
 
     def removed(self, name: str) -> str:
         """Text without the first place of a flag, and without its line where that is empty then."""

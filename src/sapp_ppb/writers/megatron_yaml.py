@@ -55,12 +55,10 @@ class YamlFlags:
 
     def replaced(self, name: str, value: str) -> str:
         """Text with another value for a flag that is given."""
-        key, node = self._pairs[name]
-        if (alias := _ALIAS.match(self.text, key.end_mark.index)) is not None:
-            start, stop = alias.span(1)
-            return self.text[:start] + value + self.text[stop:]
-        start, stop = node.start_mark.index, _end(node)
+        start, stop = self._span(name)
         old = self.text[start:stop]
+        if old.startswith("*"):
+            return self.text[:start] + value + self.text[stop:]
         if anchor := _ANCHOR.match(old):
             if re.search(rf"\*{re.escape(anchor[1])}\b", self.text):
                 fault = f"--{name} has the anchor &{anchor[1]}, which other keys use; write their values out"
@@ -70,7 +68,8 @@ class YamlFlags:
 
     def added(self, name: str, value: str, after: str | None) -> str:
         """Text with one more flag on a line of its own, behind another or before all."""
-        key, node = self._pairs[after] if after in self._pairs else next(iter(self._pairs.values()))
+        near = after if after in self._pairs else next(iter(self._pairs))
+        key = self._pairs[near][0]
         written = str(key.value)
         line = self.text.rfind("\n", 0, key.start_mark.index) + 1
         indent = self.text[line : key.start_mark.index].removeprefix("\ufeff")
@@ -79,20 +78,29 @@ class YamlFlags:
         new = f"{indent}{'--' if written.startswith('-') else ''}{name}: {value}"
         if after is None:
             return self.text[:line] + new + ending + self.text[line:]
-        stop = self._line_after(_end(node))
+        stop = self._line_after(self._span(near)[1])
         if stop == len(self.text) and not self.text.endswith("\n"):
             return self.text + ending + new
         return self.text[:stop] + new + ending + self.text[stop:]
 
     def removed(self, name: str) -> str:
         """Text without a flag and the lines that it takes."""
-        key, node = self._pairs[name]
+        key = self._pairs[name][0]
         start = self.text.rfind("\n", 0, key.start_mark.index) + 1
         if self.text[start : key.start_mark.index].strip(" \ufeff"):
             raise InputError(self.where, [f"--{name} does not begin its line; take it out by hand"])
-        alias = _ALIAS.match(self.text, key.end_mark.index)
-        end = key.end_mark.index + 1 if alias else _end(node)
-        return self.text[:start] + self.text[self._line_after(end) :]
+        return self.text[:start] + self.text[self._line_after(self._span(name)[1]) :]
+
+    def _span(self, name: str) -> tuple[int, int]:
+        """Place of a value as it is written, where it is an alias or nothing too."""
+        key, node = self._pairs[name]
+        if alias := _ALIAS.match(self.text, key.end_mark.index):
+            return alias.span(1)
+        start, stop = node.start_mark.index, _end(node)
+        if start < stop:
+            return start, stop
+        colon = self.text.index(":", key.end_mark.index) + 1
+        return colon, colon
 
     def _line_after(self, place: int) -> int:
         """Start of the line behind the one that ends at or after a place."""
