@@ -109,9 +109,10 @@ class YamlEdit:
 
     def result(self) -> str:
         """Text with the changes."""
-        splices = [*self._splices, *(self._added(*at, new) for at, new in self._missing.items())]
+        # At one place the keys of the innermost section come first, after a change of its last value.
+        missing = sorted(self._missing.items(), key=lambda item: -len(item[0][0]))
+        splices = [*self._splices, *(self._added(*at, new) for at, new in missing)]
         text = self.text
-        # From the end; of two at one place the later one first, so that it comes to stand behind.
         for _, (start, end, new) in sorted(enumerate(splices), key=lambda x: (x[1][0], x[0]), reverse=True):
             text = text[:start] + new + text[end:]
         edited = YamlEdit(text, self.where) if splices else self
