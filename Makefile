@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+TORCH := .venv/.torch-installed
 
-.PHONY: demo pictures browser test check check-all fix bench clean
+.PHONY: demo pictures browser test test-torch torch accuracy check check-all fix bench clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -23,6 +24,18 @@ browser:  ## a Chromium for the tests of the report page, where it can be had
 
 test: $(STAMP) browser  ## unit tests, laws, golden files, doctests
 	$(BIN)/python -m pytest
+
+$(TORCH): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,torch]"
+	touch $@
+
+torch: $(TORCH)  ## PyTorch, for the two targets below
+
+test-torch: $(TORCH)  ## our orders and times against PyTorch's in real processes; about 5 minutes
+	$(BIN)/python -m pytest tests_torch
+
+accuracy: $(TORCH)  ## measure the table of docs/accuracy.md anew
+	$(BIN)/python benchmarks/accuracy.py
 
 check: TESTS = -m "not slow"
 check-all: browser

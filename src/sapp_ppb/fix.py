@@ -25,9 +25,9 @@ class PlaceRule:
         How many layers from the start of a cell it picks.
     every
         It picks the n-th layer of a cell, the 2n-th and so on.  One of the two is given.
-    last_left
-        Layers at the end of the chain that it never picks, such as those of multi-token
-        prediction in Megatron.
+    entries_left
+        BODY entries at the end of the chain that it never picks, such as those of
+        multi-token prediction in Megatron.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class PlaceRule:
     recompute: Recompute
     first: int | None = None
     every: int | None = None
-    last_left: int = 0
+    entries_left: int = 0
 
     def picked(self, start: int, stop: int) -> range:
         """Layers of a cell that the rule picks, if it held ``start`` to ``stop - 1`` and none is left."""
@@ -70,7 +70,7 @@ class PlaceRule:
         stops = np.cumsum(by_entry.sum(axis=0))
         for cell, stop in enumerate(stops.tolist()):
             for layer in self.picked(stop - int(by_entry[:, cell].sum()), stop):
-                if layer < len(kind) - self.last_left:
+                if kind[layer] < len(by_entry) - self.entries_left:
                     counts[kind[layer], [Recompute.NONE, self.recompute], cell] += (-1, 1)
         return counts
 
@@ -109,6 +109,11 @@ class Fix:
     layers: tuple[int, ...] | None = None
     recompute: tuple[tuple[tuple[int, ...], ...], ...] | None = None
     places: PlaceRule | None = None
+
+    @property
+    def settles_recompute(self) -> bool:
+        """Whether nothing but the split is left to decide, if that."""
+        return self.recompute is not None or self.places is not None
 
     @property
     def recomputed(self) -> Ints:
@@ -201,7 +206,7 @@ class Fix:
             mixed = ", ".join(r.label for r in self.types)
             return [f"fix mixes {mixed}, more than the {most} of max-recompute-types"]
         if self.places is not None:
-            return self._place_faults(model, considered, most)
+            return self._place_faults(considered, most)
         if self.recompute is None:
             return []
         faults = []
@@ -219,23 +224,12 @@ class Fix:
                 )
         return faults
 
-    def _place_faults(
-        self, model: Model, considered: Sequence[tuple[Recompute, ...]], most: int | None
-    ) -> list[str]:
-        """Say which layers can not have both types of a rule of places."""
+    def _place_faults(self, considered: Sequence[tuple[Recompute, ...]], most: int | None) -> list[str]:
+        """Say why a rule of places picks nothing; a layer that lacks a type may keep clear of it."""
         rule = self.places
         assert rule is not None, "a rule of places"  # noqa: S101
         if most == 0:
             return [f"fix recomputes layers as {rule.recompute.label}, and max-recompute-types is 0"]
-        left = model.body_count - rule.last_left
-        faults, before = [], 0
-        for layer, types in zip(model.bodies, considered, strict=True):
-            needed = [Recompute.NONE, *([rule.recompute] if before < left else [])]
-            faults += [
-                f"fix leaves some layers of {shown(layer.name)} as {r.label}, which recompute or the model "
-                "does not allow"
-                for r in needed
-                if r not in types
-            ]
-            before += layer.count
-        return faults
+        if any(rule.recompute in types for types in considered[: len(considered) - rule.entries_left]):
+            return []
+        return [f"fix recomputes layers as {rule.recompute.label}, which no layer that it is for can be"]

@@ -84,7 +84,7 @@ def test_a_bound_above_its_own_plan_is_left_out(model_file, plan_file, run):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda d: d["problem"].update(target="megatron"), "problem.target must be one of mindformers"),
+        (lambda d: d["problem"].update(target="fairscale"), "problem.target must be one of mindformers"),
         (lambda d: d.update(version=2), "update sapp-ppb"),
         (lambda d: d["counts"]["Dec"].update(none=[[100, 1]]), "Dec must have 10 layers in all"),
     ],

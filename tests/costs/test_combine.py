@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapp_ppb.costs import (
+    Cost,
     LayerKind,
     Recompute,
     aggregate,
@@ -167,3 +168,17 @@ def test_weight_gradients_are_combined_like_other_times():
     assert with_backward_ratio(first, 3).weight_grad_ms == pytest.approx(9, rel=1e-12)
     assert split_over_sequence_chunks(first, 4).weight_grad_ms == 1.5
     assert split_over_sequence_chunks(second, 4).weight_grad_ms is None
+
+
+def test_what_is_made_of_an_estimate_is_one():
+    guessed = layer_from_times(
+        name="a", kind=BODY, count=2, forward_ms=1, estimated=frozenset({Cost.FORWARD})
+    )
+    known = layer_from_times(name="b", kind=BODY, count=2, forward_ms=1)
+    weighed = layer_from_times(
+        name="c", kind=BODY, count=2, forward_ms=1, estimated=frozenset({Cost.PARAMETER})
+    )
+    assert aggregate([known, guessed, weighed], "all").estimated == {Cost.FORWARD, Cost.PARAMETER}
+    assert aggregate([known, known], "both").estimated == set()
+    assert with_backward_ratio(guessed, 3).estimated == {Cost.FORWARD}
+    assert split_over_sequence_chunks(guessed, 2).estimated == {Cost.FORWARD}

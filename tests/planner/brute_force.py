@@ -23,8 +23,9 @@ from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator.price import LayerTables, layer_tables, price_lists, price_rule
 from sapp_ppb.simulator.timeline import batched_makespans
+from sapp_ppb.targets import target_named
 from tests.reference import reference
-from tests.strategies import random_mode, random_plan, random_schedule
+from tests.strategies import random_mode, random_plan, random_schedule, with_overheads
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -52,7 +53,7 @@ class AllPlans:
     """
 
     problem: Problem
-    may_mix: bool
+    nested: bool
     splits: Ints
     split_of: Ints
     choice_of: Ints
@@ -87,23 +88,23 @@ class AllPlans:
 
     def plan(self, index: int) -> Plan:
         """One of the plans."""
-        runs = _Runs(self.problem, may_mix=self.may_mix)
+        runs = _Runs(self.problem, nested=self.nested)
         cells = runs.of_split(self.splits[self.split_of[index]])
         chosen = np.unravel_index(int(self.choice_of[index]), [len(run.backward_ms) for run in cells])
         counts = np.stack([run.counts[at] for run, at in zip(cells, chosen, strict=True)], axis=-1)
         return Plan(problem=self.problem, counts=counts)
 
 
-def all_plans(problem: Problem, *, may_mix: bool = True) -> AllPlans:
+def all_plans(problem: Problem, *, nested: bool = False) -> AllPlans:
     """
     Enumerate and evaluate every plan.
 
     Parameters
     ----------
-    may_mix
-        Whether SELECTIVE may stand beside COMM in one cell.
+    nested
+        Whether every layer of a cell must run again a part of what the one before it runs.
     """
-    runs = _Runs(problem, may_mix=may_mix)
+    runs = _Runs(problem, nested=nested)
     splits = list(_splits(problem))
     blocks = [_costs(runs.of_split(split)) for split in splits]
     costs = np.concatenate(blocks, axis=1)
@@ -112,11 +113,13 @@ def all_plans(problem: Problem, *, may_mix: bool = True) -> AllPlans:
     times = np.stack([costs[part] + fixed.times_ms[part] for part in range(3)], axis=1)
     return AllPlans(
         problem=problem,
-        may_mix=may_mix,
+        nested=nested,
         splits=np.array(splits),
         split_of=np.repeat(np.arange(len(splits)), sizes),
         choice_of=np.concatenate([np.arange(size) for size in sizes]),
-        makespan_ms=batched_makespans(problem, price_lists(price_rule(problem), times)),
+        makespan_ms=batched_makespans(problem, price_lists(price_rule(problem), times))
+        if len(times)
+        else np.empty(0),
         peak_mb=_peaks(problem, costs[3] + fixed.activation_mb, costs[4] + fixed.parameter_mb),
     )
 
@@ -172,10 +175,10 @@ class _Run:
 class _Runs:
     """Every run of layers that was asked for, priced once."""
 
-    def __init__(self, problem: Problem, *, may_mix: bool) -> None:
+    def __init__(self, problem: Problem, *, nested: bool) -> None:
         self._bodies = problem.model.bodies
         self._entry = np.repeat(np.arange(len(self._bodies)), [layer.count for layer in self._bodies])
-        self._may_mix = may_mix
+        self._nested = nested
         self._tables = layer_tables(problem)
         self._known: dict[tuple[int, int], _Run] = {}
 
@@ -199,9 +202,20 @@ class _Runs:
             for layer, size in zip(self._bodies, sizes, strict=True)
         ]
         choices = np.array(list(itertools.product(*per_entry)), dtype=np.int64)
-        used = choices.sum(axis=1)
-        mixed = (used[:, Recompute.SELECTIVE] > 0) & (used[:, Recompute.COMM] > 0)
-        return choices if self._may_mix else choices[~mixed]
+        return choices[[not self._nested or _is_nested(each) for each in choices]]
+
+
+# What a layer of each type runs again, in the order of Recompute.
+_RUNS_AGAIN = ("", "s", "c", "sc", "scf")
+
+
+def _is_nested(counts: Ints) -> bool:
+    """Whether the layers of a cell can be put in order, kind after kind, each within the one before."""
+    lists = []
+    for of_kind in counts.tolist():
+        for recompute in sorted(Recompute, reverse=True):
+            lists += [set(_RUNS_AGAIN[recompute])] * of_kind[recompute]
+    return all(before >= after for before, after in itertools.pairwise(lists))
 
 
 def _priced(tables: LayerTables, counts: Ints) -> _Run:
@@ -259,17 +273,23 @@ def check_sample(plans: AllPlans, rng: Random, size: int) -> None:
         assert np.allclose(told.peak_mb, plans.peak_mb[index], rtol=1e-9)
 
 
-def small_problem(rng: Random, *, most_plans: int = MOST_PLANS, target: str | None = None) -> Problem:
+def small_problem(
+    rng: Random, *, most_plans: int = MOST_PLANS, target: str | None = None, runs: bool = False
+) -> Problem:
     """
     Random problem with few plans: every schedule, 1 to 3 BODY entries, M below and above S.
 
     Memory limits are drawn around the peaks of a random plan: hopeless, exact to
-    the last bit, loose or none, for all stages or one a stage.
+    the last bit, loose or none, for all stages or one a stage.  With ``runs`` it is one
+    whose schedule the target has.
     """
     while True:
         problem = _drawn(rng, target)
+        if runs and target and problem is not None and target_named(target).refuses(problem):
+            continue
         if problem is not None and count_plans(problem) <= most_plans:
-            return _limited(rng, problem)
+            limited = _limited(rng, problem)
+            return with_overheads(rng, limited) if rng.random() < 0.4 else limited
 
 
 def _drawn(rng: Random, target: str | None) -> Problem | None:

@@ -41,7 +41,7 @@ class Case:
     seed: int
     rng: Random
     problem: Problem
-    may_mix: bool
+    nested: bool
     plans: AllPlans
     optimum_ms: float
 
@@ -62,7 +62,7 @@ class Case:
 
 
 def case_of(seed: int, most_plans: int = _MOST_PLANS) -> Case | None:
-    """Draw and solve a problem, every third for a target that can not mix; None when nothing fits."""
+    """Draw and solve a problem, every third for MindFormers, of nested types; None when nothing fits."""
     plans = _solved(seed, most_plans)
     if math.isinf(plans.optimum_ms):
         return None
@@ -70,7 +70,7 @@ def case_of(seed: int, most_plans: int = _MOST_PLANS) -> Case | None:
         seed=seed,
         rng=Random(f"case {seed}"),
         problem=plans.problem,
-        may_mix=plans.may_mix,
+        nested=plans.nested,
         plans=plans,
         optimum_ms=plans.optimum_ms,
     )
@@ -79,9 +79,9 @@ def case_of(seed: int, most_plans: int = _MOST_PLANS) -> Case | None:
 # Every test goes through the same problems; a soak has too many to keep.
 @lru_cache(maxsize=0 if SOAK else PROBLEMS)
 def _solved(seed: int, most_plans: int) -> AllPlans:
-    may_mix = seed % 3 > 0
-    target = None if may_mix else "mindformers"
-    return all_plans(small_problem(Random(seed), most_plans=most_plans, target=target), may_mix=may_mix)
+    nested = seed % 3 == 0
+    target = "mindformers" if nested else None
+    return all_plans(small_problem(Random(seed), most_plans=most_plans, target=target), nested=nested)
 
 
 def cases(number: int = PROBLEMS) -> Iterator[Case]:
@@ -141,7 +141,7 @@ class Combinations:
 
 def combinations(case: Case, cutoff_ms: float) -> Combinations | None:
     """Combine a case's patterns within a cutoff; None when there are too many."""
-    patterns = list_patterns(case.problem, cutoff_ms, may_mix=case.may_mix)
+    patterns = list_patterns(case.problem, cutoff_ms)
     if math.prod(len(each.layers) for each in patterns) > _MOST_COMBINATIONS:
         return None
     return Combinations(case.problem, patterns)

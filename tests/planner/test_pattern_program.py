@@ -169,7 +169,7 @@ def test_a_whole_solution_is_a_plan_and_nothing_else_is_whole():
 
 
 def solved_by_tree(problem: Problem, cutoff_ms: float) -> float:
-    program = PatternProgram(problem, list_patterns(problem, cutoff_ms, may_mix=True), cutoff_ms)
+    program = PatternProgram(problem, list_patterns(problem, cutoff_ms), cutoff_ms)
     centre = np.outer([1.0, 2.0, 1.0], np.ones(problem.cells))
     *_, last = Tree(program, cutoff_ms, centre).run(10**12, math.inf)
     return last.bound_ms
@@ -189,7 +189,7 @@ def test_the_order_rows_forbid_faster_combinations_that_break_the_chain(sizes, i
     """3 dense layers, then MoE: without (P5) MoE before dense would balance better."""
     problem = two_kinds(3, sizes.pop("moe"), micro_batches=8, min_layers_per_cell=0, **sizes)
     optimum = all_plans(problem).optimum_ms
-    found = Combinations(problem, list_patterns(problem, optimum, may_mix=True))
+    found = Combinations(problem, list_patterns(problem, optimum))
     complete = (found.layers.sum(axis=1) == [layer.count for layer in problem.model.bodies]).all(axis=1)
     without_order = float(found.makespan_ms[complete].min())
     assert without_order < optimum * 0.99
@@ -202,9 +202,7 @@ def test_the_order_rows_forbid_faster_combinations_that_break_the_chain(sizes, i
 def test_few_pricing_rounds_still_give_a_bound():
     for case in cases(SOAK or 100):
         cutoff = case.cutoffs()[0]
-        program = PatternProgram(
-            case.problem, list_patterns(case.problem, cutoff, may_mix=case.may_mix), cutoff
-        )
+        program = PatternProgram(case.problem, list_patterns(case.problem, cutoff), cutoff)
         program.enter(program.whole_region())
         bounds = [program.solve(pricing_rounds=rounds).bound_ms for rounds in (1, 2, 3)]
         assert max(bounds) <= case.optimum_ms * (1 + _SAME), case.where(cutoff)
@@ -212,7 +210,7 @@ def test_few_pricing_rounds_still_give_a_bound():
 
 def test_a_region_without_a_pattern_on_some_stage_is_closed():
     problem = two_kinds(3, 3, stages=2, micro_batches=4)
-    program = PatternProgram(problem, list_patterns(problem, 100.0, may_mix=True), 100.0)
+    program = PatternProgram(problem, list_patterns(problem, 100.0), 100.0)
     first, second = program.whole_region()
     program.enter((first, np.zeros_like(second)))
     assert math.isinf(program.solve().bound_ms)
@@ -222,7 +220,7 @@ def test_the_root_of_equal_stages_is_the_optimum():
     # Six layers on three stages: (4 + 3 - 1) x 2 x 3 = 36 ms, and no path is shorter in a mix.
     body = layer_from_times(name="body", kind=LayerKind.BODY, count=6, forward_ms=1)
     problem = Problem(model=Model(name="six", layers=(body,)), stages=3, micro_batches=4)
-    program = PatternProgram(problem, list_patterns(problem, 40.0, may_mix=True), 40.0)
+    program = PatternProgram(problem, list_patterns(problem, 40.0), 40.0)
     point = separated(program, Separator(problem), program.whole_region(), 100)
     assert point.bound_ms <= 36.0 * (1 + _SAME)
     assert solved_by_tree(problem, 40.0) == pytest.approx(36.0)

@@ -17,7 +17,7 @@ from sapp_ppb.planner import Progress, baselines, plan_pipeline, run
 from sapp_ppb.planner.search import Search
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
-from sapp_ppb.targets import mixed_cells
+from sapp_ppb.targets import silent_cells
 from tests.planner.brute_force import MOST_PLANS, all_plans, small_problem
 from tests.reference import reference
 
@@ -72,8 +72,8 @@ class Case:
 
 
 def solved(seed: int, target: str | None, most_plans: int = _MOST_PLANS) -> Case:
-    problem = small_problem(Random(seed), most_plans=most_plans, target=target)
-    plans = all_plans(problem, may_mix=target is None)
+    problem = small_problem(Random(seed), most_plans=most_plans, target=target, runs=True)
+    plans = all_plans(problem, nested=target is not None)
     return Case(
         seed=seed,
         problem=problem,
@@ -256,7 +256,7 @@ def test_a_target_that_forbids_every_plan_gets_none():
 
 
 def test_a_target_forbids_selective_beside_comm(target_cases):
-    assert not wrong(planned(target_cases), lambda c: not mixed_cells(c.plan))
+    assert not wrong(planned(target_cases), lambda c: not silent_cells(c.plan))
 
 
 def test_a_target_changes_neither_bound_nor_feasibility_wrongly(target_cases):

@@ -18,7 +18,7 @@ from sapp_ppb.planner.planning import type_sets
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import simulate
-from sapp_ppb.targets import mixed_cells
+from sapp_ppb.targets import silent_cells
 from tests.planner.brute_force import all_plans, small_problem
 from tests.reference import reference
 from tests.strategies import random_plan
@@ -53,19 +53,20 @@ def restricted(rng: Random, problem: Problem) -> Problem | None:
 
 
 def drawn(seed: int) -> tuple[Problem, bool] | None:
-    """Problem of a seed, every third for a target that can not mix, and whether types may mix."""
-    may_mix = seed % 3 > 0
-    target = None if may_mix else "mindformers"
+    """Problem of a seed, every third for MindFormers, whose types are nested, and whether it is."""
+    nested = seed % 3 == 0
+    target = "mindformers" if nested else None
     problem = restricted(
-        Random(f"restricted {seed}"), small_problem(Random(seed), most_plans=_MOST_PLANS, target=target)
+        Random(f"restricted {seed}"),
+        small_problem(Random(seed), most_plans=_MOST_PLANS, target=target, runs=True),
     )
-    return None if problem is None else (problem, may_mix)
+    return None if problem is None else (problem, nested)
 
 
-def optimum_ms(problem: Problem, *, may_mix: bool) -> float:
+def optimum_ms(problem: Problem, *, nested: bool) -> float:
     """Least makespan of all plans that keep what is fixed and fit by the slow reference."""
     free = replace(problem, fix=None, max_recompute_types=None, recompute_working_set=False)
-    every = all_plans(free, may_mix=may_mix)
+    every = all_plans(free, nested=nested)
     best = math.inf
     for index in np.argsort(every.makespan_ms, kind="stable").tolist():
         if every.makespan_ms[index] >= best:
@@ -108,13 +109,13 @@ def test_no_plan_is_better_than_the_best_and_no_bound_above_it():
         case = drawn(seed)
         if case is None:
             continue
-        problem, may_mix = case
+        problem, nested = case
         try:
             outcome = answer(problem)
         except InputError:  # no layer, or no cell, can be as the restrictions say
-            assert not math.isfinite(optimum_ms(problem, may_mix=may_mix)), seed
+            assert not math.isfinite(optimum_ms(problem, nested=nested)), seed
             continue
-        best = optimum_ms(problem, may_mix=may_mix)
+        best = optimum_ms(problem, nested=nested)
         problems += 1
         if outcome is None:
             continue
@@ -131,7 +132,7 @@ def test_no_plan_is_better_than_the_best_and_no_bound_above_it():
             assert outcome.makespan_ms <= best * (1 + 1e-6), f"seed {seed}: {best} is faster"
         assert _keeps(outcome.plan), seed
         assert _fits(outcome.plan), seed
-        assert may_mix or not mixed_cells(outcome.plan), seed
+        assert not (nested and silent_cells(outcome.plan)), seed
         assert outcome.plan.problem == outcome.problem == problem, seed
     # These are small enough to be proven, all but few, and some fit nowhere: the laws above were tried.
     assert proven > 0.9 * (problems - infeasible)
@@ -241,14 +242,14 @@ def test_few_types_split_a_problem_into_those_that_have_every_plan_allowed(chain
 
 def test_few_types_leave_the_order_that_was_made_for_the_problem():
     # zb-auto makes its order from the types that a problem may use; those of a set are fewer.
-    problem, may_mix = drawn(1702) or (None, False)
+    problem, nested = drawn(1702) or (None, False)
     assert problem is not None
     assert problem.schedule_name is ScheduleName.ZB_AUTO
     assert problem.max_recompute_types == 1
     outcome = plan_pipeline(problem, time_limit_s=_TIME_LIMIT_S)
     assert outcome.plan is not None
     assert outcome.makespan_ms == simulate(outcome.plan).makespan_ms
-    assert outcome.makespan_ms == pytest.approx(optimum_ms(problem, may_mix=may_mix), rel=1e-9)
+    assert outcome.makespan_ms == pytest.approx(optimum_ms(problem, nested=nested), rel=1e-9)
 
 
 def test_a_plan_to_begin_with_is_never_lost(chain):

@@ -13,7 +13,7 @@ from sapp_ppb.planner.search import Search, State
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
 from sapp_ppb.simulator.price import price
-from sapp_ppb.targets import mixed_cells
+from sapp_ppb.targets import silent_cells
 from tests.planner.brute_force import all_plans, small_problem
 from tests.strategies import random_plan
 
@@ -170,22 +170,22 @@ def test_the_same_seed_draws_the_same_plans():
     assert found(3) == found(3)
 
 
-def test_a_search_that_may_not_mix_never_mixes():
+def test_a_search_for_mindformers_only_meets_what_it_can_say():
     # Limits at which SELECTIVE beside COMM would be of use: 40 MB of heavy layers come down step by step.
     for limit in (40.0, 60.0, 80.0, 100.0, 120.0):
         for seed in range(3):
-            search = Search(two_kinds(memory_limit_mb=limit), seed, may_mix=False)
+            search = Search(two_kinds(memory_limit_mb=limit, target="mindformers"), seed)
             for state in search.run(3_000):
                 plan = search.plan_of(state)
-                assert plan is None or not mixed_cells(plan)
+                assert plan is None or not silent_cells(plan)
 
 
 def test_a_search_that_may_not_mix_resumes_either_type():
-    problem = two_kinds(stages=1, memory_limit_mb=66.0)
+    problem = two_kinds(stages=1, memory_limit_mb=66.0, target="mindformers")
     for recompute in (Recompute.SELECTIVE, Recompute.COMM):
         counts = np.zeros((2, 5, 1), dtype=int)
         counts[0, Recompute.FULL], counts[1, recompute], counts[1, Recompute.FULL] = 3, 1, 1
-        search = Search(problem, 0, may_mix=False)
+        search = Search(problem, 0)
         state = search.resume(Plan(problem=problem, counts=counts))
         assert state.banned.tolist() == [Recompute.SELECTIVE + Recompute.COMM - recompute]
 

@@ -13,7 +13,7 @@ from sapp_ppb.planner.patterns import list_patterns
 from sapp_ppb.planner.tree import Tree, TreeProgress
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
-from sapp_ppb.targets import mixed_cells
+from sapp_ppb.targets import silent_cells
 from tests.planner.brute_force import all_plans
 from tests.planner.cases import CUTOFFS, SOAK, Case, case_of, cases, two_kinds
 
@@ -23,7 +23,7 @@ _SAME, _PROVEN = 1e-9, 1e-6
 
 
 def over_patterns(case: Case, cutoff_ms: float) -> Tree[Any, Any]:
-    patterns = list_patterns(case.problem, cutoff_ms, may_mix=case.may_mix)
+    patterns = list_patterns(case.problem, cutoff_ms)
     program = PatternProgram(case.problem, patterns, cutoff_ms)
     return Tree(program, cutoff_ms, case.centre(cutoff_ms))
 
@@ -41,7 +41,7 @@ def false_bounds(case: Case, cutoff_ms: float, progress: list[TreeProgress]) -> 
             timeline = simulate(each.plan)
             if not timeline.fits_memory or timeline.makespan_ms >= cutoff_ms:
                 yield f"{case.where(cutoff_ms)}: a plan of {timeline.makespan_ms!r} ms is called better"
-            if not case.may_mix and mixed_cells(each.plan):
+            if case.nested and silent_cells(each.plan):
                 yield f"{case.where(cutoff_ms)}: a plan mixes SELECTIVE and COMM"
 
 
@@ -109,7 +109,7 @@ def test_the_same_problem_is_searched_in_the_same_way():
 
 def proven(problem: Problem, cutoff_ms: float) -> tuple[float, float]:
     """Bound, and the best plan's makespan."""
-    program = PatternProgram(problem, list_patterns(problem, cutoff_ms, may_mix=True), cutoff_ms)
+    program = PatternProgram(problem, list_patterns(problem, cutoff_ms), cutoff_ms)
     centre = np.outer([1.0, 2.0, 1.0], np.ones(problem.cells))
     progress = list(Tree(program, cutoff_ms, centre).run(_ENOUGH, math.inf))
     plans = [simulate(each.plan).makespan_ms for each in progress if each.plan is not None]

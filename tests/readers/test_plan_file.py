@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import Cost, Recompute
 from sapp_ppb.errors import FileNote, InputError
 from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy
 from sapp_ppb.readers import read_plan
@@ -325,3 +325,27 @@ def test_an_unknown_key_is_noted_with_the_nearest(changed, section):
         FileNote, match=f"'{near[0]}' is unknown and ignored; the nearest known key is {near[1]}"
     ):
         read_plan(changed(lambda d: d[section].update({near[0]: 1})), MODEL)
+
+
+def test_a_plan_of_estimates_says_so_and_is_read_back(tmp_path):
+    plan = random_plan(Random(3), random_problem(Random(3)))
+    outcome = Outcome(
+        problem=plan.problem,
+        plan=plan,
+        status=Status.FEASIBLE,
+        stopped_by=StoppedBy.BUDGET,
+        makespan_ms=1.0,
+        peak_memory_mb=(1.0,) * plan.problem.stages,
+    )
+    assert '"estimate"' not in plan_to_json(outcome)
+    first, *others = plan.problem.model.layers
+    guessed = replace(first, estimated=frozenset({Cost.FORWARD}))
+    problem = replace(plan.problem, model=replace(plan.problem.model, layers=(guessed, *others)))
+    marked = replace(outcome, problem=problem, plan=replace(plan, problem=problem))
+    path = tmp_path / "plan.json"
+    path.write_text(plan_to_json(marked), encoding="utf-8")
+    assert json.loads(path.read_text(encoding="utf-8"))["problem"]["estimate"] is True
+    back = read_plan(path, problem.model)
+    assert (back, plan_to_json(back)) == (marked, plan_to_json(marked))
+    # The model has the last word: one that was measured meanwhile makes no estimate of the plan.
+    assert "estimate" not in plan_to_json(read_plan(path, plan.problem.model))

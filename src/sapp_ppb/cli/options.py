@@ -168,7 +168,10 @@ FlavourOption = Annotated[
 Target = Annotated[
     str | None,
     typer.Option(
-        "--target", metavar="NAME", help="Framework that must be able to say the plan: mindformers."
+        "--target",
+        metavar="NAME",
+        help="Framework that must be able to say the plan: mindformers, megatron or torchtitan; also says "
+        "what that costs.",
     ),
 ]
 TimeLimit = Annotated[float, typer.Option("--time-limit", "-t", metavar="SECONDS", help="Time to plan in.")]
@@ -213,6 +216,31 @@ def numbers(option: str, text: str, unit: str) -> float | tuple[float, ...]:
         raise InputError(option, faults)
     values = tuple(float(entry) for entry in entries)
     return values if len(values) > 1 else values[0]
+
+
+def whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    """
+    Read whole numbers of at least 1, with commas between them.
+
+    Raises
+    ------
+    InputError
+        Naming the option and every entry that is none.
+
+    Examples
+    --------
+    >>> whole_numbers("--layers", "32"), whole_numbers("--layers", "12,24")
+    ((32,), (12, 24))
+    """
+    entries = [entry.strip() for entry in text.split(",")]
+    faults = [
+        f"{entry!r} is not a whole number of at least 1"
+        for entry in entries
+        if not (entry.isascii() and entry.isdigit() and len(entry) < 10 and int(entry))
+    ]
+    if faults:
+        raise InputError(option, faults)
+    return tuple(int(entry) for entry in entries)
 
 
 def _is_number(text: str) -> bool:

@@ -52,6 +52,8 @@ def _page(
 
 
 PLAN_FILE, PAGE_FILE = "plan.json", "report.html"
+# The plan that holds best when layers vary, where it is another one.
+SECOND_PLAN_FILE = "plan-p95.json"
 # What is made of a timeline, in this order; a line here adds a file to --output.
 _OF_A_TIMELINE: tuple[tuple[str, Writer], ...] = (
     ("timeline.png", _timeline),
@@ -69,7 +71,12 @@ COMPARISON_FILES = ("compare.json", "compare.png", "compare.svg")
 
 
 def free_folder(
-    output: str, *, force: bool, read: Path | None = None, names: tuple[str, ...] | None = None
+    output: str,
+    *,
+    force: bool,
+    read: Path | None = None,
+    names: tuple[str, ...] | None = None,
+    more: tuple[str, ...] = (),
 ) -> Path:
     """
     Refuse a folder that can not take the files, before any time is spent on their content.
@@ -80,6 +87,8 @@ def free_folder(
         Plan file that is read; it may be in the folder, and is left as it is.
     names
         Files to be written there; None for those of a plan.
+    more
+        Files to be written there besides.
 
     Raises
     ------
@@ -90,7 +99,7 @@ def free_folder(
         raise InputError("--output", [f"must name a folder (got {output!r}); this one is named ."])
     folder = Path(output)
     names = names or (PLAN_FILE, *(name for name, _ in _OF_A_TIMELINE), PAGE_FILE)
-    paths = [folder / name for name in names if not _is_same(folder / name, read)]
+    paths = [folder / name for name in (*names, *more) if not _is_same(folder / name, read)]
     _refuse_taken("--output", paths, force=force)
     return folder
 

@@ -2,6 +2,7 @@
 
 import math
 import unicodedata
+from collections.abc import Iterable
 from numbers import Integral, Real
 
 LARGEST_NUMBER = 1e15  # ms or MB: 30,000 years, a billion TB; more is a slip of the unit
@@ -94,3 +95,16 @@ def shown(value: object, longest: int = 60) -> str:
     except (ValueError, RecursionError):
         text = f"a {type(value).__name__}"
     return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def listed(values: Iterable[object], most: int = 16) -> str:
+    """
+    Name the first of some values, and how many more there are.
+
+    Examples
+    --------
+    >>> listed([1, 2, 4]), listed(range(20), most=3)
+    ('1, 2, 4', '0, 1, 2 and 17 more')
+    """
+    words = [str(value) for value in values]
+    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")

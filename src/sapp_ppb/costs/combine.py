@@ -74,6 +74,7 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
         if all(layer.weight_grad_ms is None for layer in layers)
         else cost(layer.weight_ms for layer in layers),
         is_mtp=all(layer.is_mtp for layer in layers),
+        estimated=frozenset().union(*(layer.estimated for layer in layers)),
     )
 
 

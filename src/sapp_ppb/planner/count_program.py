@@ -10,7 +10,7 @@ The linear program over counts, for stages with too many patterns to be listed.
     (N6)  held_s + sum of cells of s (parameters + live x activation) <= limit_s    every row of s
     (N7)  count of k x u_kc <= sum of n_k in cells <= c,
           sum of n_j, j > k, in cell c <= most_c u_kc,  u_kc <= u_k,c+1       every k but the last
-    (N8)  T >= hops(p) + sum over c (u(p, c) F_c + w(p, c) B_c + z(p, c) W_c)    every path p, lazily
+    (N8)  T >= fixed(p) + sum over c (u(p, c) F_c + w(p, c) B_c + z(p, c) W_c)    every path p, lazily
 
 with m, n and u whole in a plan; x stays fractional, so this bounds plans and never
 proves one.  most_c is what the cutoff leaves to a cell: M times its load is work of
@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.fix import PlaceRule
 from sapp_ppb.plan import Plan
-from sapp_ppb.planner.bounds import least_share_worked
 from sapp_ppb.planner.path_program import PathProgram
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
-from sapp_ppb.simulator.price import LayerTables, layer_tables
+from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked
 
 Floats = NDArray[np.float64]
 # Lower and upper bounds of the whole columns.
@@ -122,12 +122,23 @@ class CountProgram(PathProgram):
     def _keep_recompute(self, typed: dict[tuple[int, int, int], int]) -> None:
         """Hold x where recompute is fixed."""
         fix = self.problem.fix
+        if fix is not None and fix.places is not None:
+            self._keep_places(fix.places, typed)
         if fix is None or fix.recompute is None:
             return
         kept = fix.recomputed
         keys = [key for key in typed if key[1] != Recompute.NONE]
         numbers = np.array([float(kept[key]) for key in keys])
         self._program.set_bounds(np.array([typed[key] for key in keys], dtype=np.int64), numbers, numbers)
+
+    def _keep_places(self, rule: PlaceRule, typed: dict[tuple[int, int, int], int]) -> None:
+        """Relax a rule of places: other types are out, and a cell recomputes no more than its first N."""
+        out = [key for key in typed if key[1] not in (Recompute.NONE, rule.recompute)]
+        zeros = np.zeros(len(out))
+        self._program.set_bounds(np.array([typed[key] for key in out], dtype=np.int64), zeros, zeros)
+        for cell in range(self.problem.cells if rule.first is not None else 0):
+            here = _ones(typed[key] for key in typed if key[1:] == (rule.recompute, cell))
+            self._program.add_row(here, upper=float(rule.first or 0))
 
     def _add_counts(self) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]]:
         """Add n and m, (N3), (N4) and (N5)."""

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.fix import PlaceRule
 from sapp_ppb.planner.menus import Menu, menus
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.price import LayerTables
+from sapp_ppb.targets import is_nested
 
 Floats = NDArray[np.float64]
 
@@ -133,6 +135,95 @@ class Fronts:
         return counts
 
 
+class NestedFronts(Fronts):
+    """
+    Fronts of cells in which what a layer runs again is a part of what the one before it runs.
+
+    A point is beaten only by one whose last layer leaves as much freedom to the next.
+    Within an entry the order of the layers is free, so that they may as well come with
+    the most recomputed first.
+    """
+
+    def front(self, run: Run) -> Front:
+        """Front of a run, whatever its last layer is."""
+        nested = self._nested(run)
+        order = np.lexsort((nested.backward_ms, nested.activation_mb))
+        time = nested.backward_ms[order]
+        fastest_before = np.concatenate([[np.inf], np.minimum.accumulate(time)[:-1]])
+        kept = order[time < fastest_before]
+        # A point of this front points to itself in the nested one.
+        return Front(nested.activation_mb[kept], nested.backward_ms[kept], kept, nested.recompute[kept])
+
+    def _nested(self, run: Run) -> Front:
+        known = self._known.get(run)
+        if known is None:
+            shorter = without_last(run)
+            single = self._single_point()
+            known = single if shorter is None else self._grown(self._nested(shorter), last_entry(run))
+            self._known[run] = known
+        return known
+
+    def _grown(self, front: Front, entry: int) -> Front:
+        """Give every point one more layer, of a part of what its last one runs."""
+        parts = [
+            Front(
+                front.activation_mb[within] + memory,
+                front.backward_ms[within] + time,
+                np.flatnonzero(within),
+                np.full(int(within.sum()), int(r)),
+            )
+            for r, memory, time in self._choices[entry]
+            for within in (
+                np.array([_runs_within(int(r), int(last)) for last in front.recompute], dtype=bool),
+            )
+        ]
+        return _joined([part for part in parts if len(part.parent)], self._slowest_ms, self._most_points)
+
+    def counts(self, run: Run, point: int, entries: int) -> NDArray[np.int64]:
+        """Layers of each entry and type at a point; shape (entries, 5)."""
+        counts = np.zeros((entries, len(Recompute)), dtype=np.int64)
+        at, place = run, int(self.front(run).parent[point])
+        while (shorter := without_last(at)) is not None:
+            front = self._nested(at)
+            counts[last_entry(at), front.recompute[place]] += 1
+            place, at = int(front.parent[place]), shorter
+        return counts
+
+
+def _runs_within(recompute: int, last: int) -> bool:
+    """Whether a layer may follow one of another type; -1 is no layer."""
+    return last < 0 or _PARTS[Recompute(recompute)] <= _PARTS[Recompute(last)]
+
+
+_PARTS = {recompute: frozenset(recompute.mindformers_lists) for recompute in Recompute}
+
+
+def _joined(parts: list[Front], slowest_ms: float, most_points: int) -> Front:
+    """Join points, and drop those that another one beats whose last layer runs as much or more."""
+    if not parts:
+        return Front(*(np.empty(0),) * 2, *(np.empty(0, np.int64),) * 2)
+    joined = Front(*(np.concatenate(columns) for columns in zip(*map(_columns, parts), strict=True)))
+    kept = []
+    for r in np.unique(joined.recompute).tolist():
+        rivals = np.flatnonzero([_runs_within(r, int(other)) for other in joined.recompute])
+        # Its own come last among equals, so that of two alike the one with more freedom stays.
+        own = joined.recompute[rivals] == r
+        order = rivals[np.lexsort((own, joined.backward_ms[rivals], joined.activation_mb[rivals]))]
+        time = joined.backward_ms[order]
+        fastest_before = np.concatenate([[np.inf], np.minimum.accumulate(time)[:-1]])
+        # Sums of the same numbers in another order differ in the last bits only.
+        best = (time < fastest_before - 1e-12 * np.abs(time)) & (time <= slowest_ms)
+        kept.append(order[best & (joined.recompute[order] == r)])
+    chosen = np.concatenate(kept)
+    if len(chosen) > most_points:
+        raise FrontTooLargeError
+    return Front(*(column[chosen] for column in _columns(joined)))
+
+
+def _columns(front: Front) -> tuple[NDArray[np.float64] | NDArray[np.int64], ...]:
+    return front.activation_mb, front.backward_ms, front.parent, front.recompute
+
+
 class KeptFronts:
     """
     One choice for every run of a cell whose recomputed layers are fixed: the others are left alone.
@@ -169,12 +260,45 @@ class KeptFronts:
         return counts
 
 
-CellFronts = Fronts | KeptFronts
+class PlaceFronts:
+    """
+    One choice for every run: what a rule of places makes of it.
+
+    Attributes
+    ----------
+    again_mb
+        0: the working set depends on the run and is left out, so a choice may hold more.
+    """
+
+    again_mb = 0.0
+
+    def __init__(self, tables: LayerTables, rule: PlaceRule) -> None:
+        self._tables, self._rule = tables, rule
+
+    def front(self, run: Run) -> Front:
+        """Front of a run: one point, or none where a layer can not have the type of its place."""
+        counts = self.counts(run, 0, len(self._tables.considered))
+        points = int(not counts[~self._tables.considered].any())
+        nothing = np.full(points, -1)
+        return Front(
+            np.full(points, float((counts * self._tables.activation_mb).sum())),
+            np.full(points, float((counts * self._tables.backward_ms).sum())),
+            nothing,
+            nothing,
+        )
+
+    def counts(self, run: Run, point: int, entries: int) -> NDArray[np.int64]:
+        """Layers of each entry and type; shape (entries, 5)."""
+        first, numbers = run
+        layers = np.zeros((entries, 1), dtype=np.int64)
+        layers[first : first + len(numbers), 0] = numbers
+        return np.asarray(self._rule.counts(layers)[:, :, 0])
 
 
-def cell_fronts(
-    problem: Problem, tables: LayerTables, slowest_ms: float, *, may_mix: bool
-) -> list[list[CellFronts]]:
+CellFronts = Fronts | KeptFronts | PlaceFronts
+
+
+def cell_fronts(problem: Problem, tables: LayerTables, slowest_ms: float) -> list[list[CellFronts]]:
     """
     List for every cell the fronts that its choices come from.
 
@@ -182,13 +306,18 @@ def cell_fronts(
     ----------
     slowest_ms
         Choices with a longer backward are of no use.
-    may_mix
-        Whether SELECTIVE and COMM may stand in one cell.
     """
-    if problem.fix is not None and problem.fix.recompute is not None:
-        kept = problem.fix.recomputed
-        return [[KeptFronts(tables, kept[:, :, cell])] for cell in range(problem.cells)]
-    shared: list[CellFronts] = [Fronts(tables, menu, slowest_ms) for menu in menus(tables, may_mix=may_mix)]
+    fix = problem.fix
+    if fix is not None and fix.recompute is not None:
+        return [[KeptFronts(tables, fix.recomputed[:, :, cell])] for cell in range(problem.cells)]
+    shared: list[CellFronts]
+    if fix is not None and fix.places is not None:
+        shared = [PlaceFronts(tables, fix.places)]
+    else:
+        nested = is_nested(problem.target)
+        several = nested and len(tables.considered) > 1
+        make = NestedFronts if several else Fronts
+        shared = [make(tables, menu, slowest_ms) for menu in menus(tables, nested=nested)]
     return [shared] * problem.cells
 
 

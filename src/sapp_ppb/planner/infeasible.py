@@ -13,7 +13,7 @@ from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator.price import price
 from sapp_ppb.simulator.timeline import Peak, stage_peaks
-from sapp_ppb.targets import is_nested, mixed_cells
+from sapp_ppb.targets import is_nested, silent_cells
 
 # A limit is called the smallest when none that is lower by more than this share works.
 _PROVEN = 0.01
@@ -86,7 +86,7 @@ def _lightest_baseline(problem: Problem) -> Plan | None:
     plans = [
         baseline.plan
         for baseline in baselines(problem)
-        if not is_nested(problem.target) or not mixed_cells(baseline.plan)
+        if not is_nested(problem.target) or not silent_cells(baseline.plan)
     ]
     return min(plans, key=lambda plan: max(_over(problem, stage_peaks(problem, price(plan)))), default=None)
 

@@ -20,8 +20,9 @@ recomputed ones differ by.
 With one chunk a stage the answer comes by dynamic programming, in ``least_memory_chain``.
 """
 
+import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +35,10 @@ from sapp_ppb.planner.menus import menus
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
 from sapp_ppb.simulator.price import LayerTables, layer_tables
-from sapp_ppb.targets import is_nested
+from sapp_ppb.targets import can_say_cell, is_nested, silent_cells
 
+# Sequences of types that are looked at for a target that wants them nested.
+_MOST_SEQUENCES = 5_000
 # Layers beyond which tables of all runs of a chain take gigabytes.
 _MOST_LAYERS = 3_000
 # Column of a variant of types, a BODY entry and a cell.
@@ -90,8 +93,15 @@ def least_memory(
     if problem.interleave == 1 and problem.model.body_count <= _MOST_LAYERS:
         limits = (0.0,) * problem.stages if one_limit else problem.limit_per_stage_mb
         plan, over_mb = least_memory_chain(problem, tables, variants, limits)
-        return LeastMemory(plan=plan, over_mb=over_mb)
-    return _by_program(problem, tables, variants, one_limit, any_that_fits, time_limit_s)
+        answer = LeastMemory(plan=plan, over_mb=over_mb)
+    else:
+        answer = _by_program(problem, tables, variants, one_limit, any_that_fits, time_limit_s)
+    return answer if answer.plan is None or _is_allowed(answer.plan) else replace(answer, plan=None)
+
+
+def _is_allowed(plan: Plan) -> bool:
+    """Whether what the program leaves out holds too: a rule of places, and nested types of many entries."""
+    return plan.keeps_fix and not (is_nested(plan.problem.target) and silent_cells(plan))
 
 
 def _by_program(
@@ -139,14 +149,40 @@ def _variants(problem: Problem, tables: LayerTables) -> list[Variant]:
     """Type with the least activation memory of every entry, for every menu that makes a difference."""
     if problem.fix is not None and problem.fix.recompute is not None:
         return [Variant(types=(int(Recompute.NONE),) * len(tables.considered), again_mb=0.0)]
+    nested = is_nested(problem.target)
+    if nested and len(tables.considered) > 1:
+        nested_variants = _nested_variants(tables)
+        if nested_variants:
+            return nested_variants
     variants: dict[tuple[int | None, ...], float] = {}
-    for menu in menus(tables, may_mix=not is_nested(problem.target)):
+    for menu in menus(tables, nested=nested):
         memory = np.where(menu.usable, tables.activation_mb, np.inf)
         types = tuple(
             int(row.argmin()) if any(use) else None for row, use in zip(memory, menu.usable, strict=True)
         )
         variants[types] = min(menu.again_mb, variants.get(types, math.inf))
     return _without_needless(tables, [Variant(types=types, again_mb=mb) for types, mb in variants.items()])
+
+
+def _nested_variants(tables: LayerTables) -> list[Variant]:
+    """
+    Every sequence of types in which each runs a part of what the one before runs.
+
+    An entry may have none, for cells without it.  Empty where there are too many sequences to list.
+    """
+    choices = [[None, *np.flatnonzero(row).tolist()] for row in tables.considered]
+    if math.prod(map(len, choices)) > _MOST_SEQUENCES:
+        return []
+    found = []
+    for types in itertools.product(*choices):
+        used = [(k, r) for k, r in enumerate(types) if r is not None]
+        counts = np.zeros((len(types), len(Recompute)), dtype=np.int64)
+        for k, r in used:
+            counts[k, r] = 1
+        if used and can_say_cell(counts):
+            again = max(float(tables.again_mb[k, r]) for k, r in used)
+            found.append(Variant(types=types, again_mb=again))
+    return _without_needless(tables, found)
 
 
 def _without_needless(tables: LayerTables, variants: list[Variant]) -> list[Variant]:

@@ -34,7 +34,7 @@ class Menu:
     again_mb: float
 
 
-def menus(tables: LayerTables, *, may_mix: bool) -> list[Menu]:
+def menus(tables: LayerTables, *, nested: bool) -> list[Menu]:
     """
     List menus such that every allowed cell uses one of them and holds what it says.
 
@@ -45,13 +45,13 @@ def menus(tables: LayerTables, *, may_mix: bool) -> list[Menu]:
     """
     return [
         Menu(usable=usable & (tables.again_mb <= again_mb), again_mb=again_mb)
-        for usable in _sets(tables, may_mix=may_mix)
+        for usable in _sets(tables, nested=nested)
         for again_mb in np.unique(tables.again_mb[tables.considered]).tolist()
     ]
 
 
-def _sets(tables: LayerTables, *, may_mix: bool) -> Iterator[NDArray[np.bool_]]:
-    if may_mix:
+def _sets(tables: LayerTables, *, nested: bool) -> Iterator[NDArray[np.bool_]]:
+    if not nested:
         yield tables.considered
         return
     for out in (Recompute.COMM, Recompute.SELECTIVE):

@@ -45,13 +45,13 @@ def may_leave(cell, bound, least):  # type: ignore[no-untyped-def]
 
 @kernel
 def propose(  # type: ignore[no-untyped-def]
-    bound, rec, banned, kind, stage_of, cells_of, least, touched, may_mix, may_shift, random
+    bound, rec, banned, kind, stage_of, cells_of, least, touched, nested, may_shift, random
 ):  # fmt: skip
     """Draw a move and carry out its shifts; False when the drawn move does not exist."""
     cells, chunks, stages = len(stage_of), cells_of.shape[1], len(cells_of)
     touched[:] = False
     u = uniform(random)
-    if not may_mix and u < 0.08:  # let a cell use the other of SELECTIVE and COMM
+    if nested and u < 0.08:  # let a cell use the other of SELECTIVE and COMM
         cell = below(random, cells)
         banned[cell] = 3 - banned[cell]
         touched[stage_of[cell]] = True

@@ -14,9 +14,10 @@ from sapp_ppb.planner.bounds import lower_bound
 from sapp_ppb.planner.budget import budget_for
 from sapp_ppb.planner.run import PROVEN, Run, Watch
 from sapp_ppb.planner.warm_up import compile_kernels
+from sapp_ppb.planner.ways import plan_ways
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
-from sapp_ppb.targets import is_nested
+from sapp_ppb.targets import Way, is_nested, target_named
 
 _MOST_THREADS = 256
 
@@ -68,7 +69,19 @@ def plan_pipeline(
     _check_options(time_limit_s, gap, seed, threads)
     _check_fix(problem)
     known = None if warm_start is None else _plan_for(problem, warm_start)
+    ways = _ways(problem)
     compile_kernels()  # before the clock starts: a first run compiles for some 20 s
+    if len(ways) > 1 or ways[0].problem is not problem:
+        return plan_ways(
+            problem,
+            ways,
+            time_limit_s=time_limit_s,
+            gap=gap,
+            seed=seed,
+            threads=threads,
+            known=known,
+            watch=watch,
+        )
     sets = type_sets(problem)
     runs = (
         Run(
@@ -97,6 +110,34 @@ def _check_options(time_limit_s: float, gap: float, seed: int, threads: int) -> 
         faults.append(f"threads must be a whole number from 1 to {_MOST_THREADS} (got {threads!r})")
     if faults:
         raise InputError("options", faults)
+
+
+def _ways(problem: Problem) -> tuple[Way, ...]:
+    """
+    List the ways in which the target can say plans; the problem itself without a target.
+
+    Raises
+    ------
+    InputError
+        When the target can say none.
+    """
+    if problem.target is None or (problem.fix is not None and problem.fix.places is not None):
+        return (Way(problem=problem),)  # a rule of places is what a way is made of
+    target = target_named(problem.target)
+    refused = target.refuses(problem)
+    if refused:
+        raise InputError("target", refused)
+    ways = target.ways(problem)
+    if not ways:
+        raise InputError(
+            "target",
+            [
+                f"{target.title} has no setting for recompute that the model and the options allow: it takes "
+                "one type for all layers, or full beside none; give the memory of those in the model file, "
+                "or leave out --recompute, --max-recompute-types and --fix"
+            ],
+        )
+    return ways
 
 
 def _check_fix(problem: Problem) -> None:
@@ -217,4 +258,5 @@ def _renamed(problem: Problem, best: Outcome, bound_ms: float, seconds: float) -
         stopped_by=StoppedBy.PROOF if proven else stopped_by,
         lower_bound_ms=bound_ms,
         seconds=round(seconds, 3),
+        runners_up=tuple(Plan(problem=problem, counts=plan.counts) for plan in best.runners_up),
     )

@@ -29,7 +29,7 @@ from sapp_ppb.planner.tree import Tree
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
 from sapp_ppb.simulator.price import price
-from sapp_ppb.targets import is_nested, mixed_cells
+from sapp_ppb.targets import target_named
 
 # A makespan this close to its bound, as a share, is proven minimal.
 PROVEN = 1e-6
@@ -51,6 +51,8 @@ _POLISHED, _POLISHING_MOVES = 20, 20_000
 _MOST_CELLS = 64
 # Seeds of searches side by side are this far apart.
 _SEEDS = 7_919
+# Plans besides the best one that are remembered.
+RUNNERS_UP = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +116,7 @@ class Run:
     bound_ms: float = 0.0
     started: float = field(default_factory=time.monotonic)
     _searches: list[Search] = field(default_factory=list)
+    _met: dict[Plan, float] = field(default_factory=dict)  # the fastest plans met, and their makespans
     _tried_ms: float | None = None  # makespan that was last to be proven
 
     @property
@@ -172,7 +175,7 @@ class Run:
         return stop or self._prove_chain() or self._branch(search) or StoppedBy.BUDGET
 
     def _new_search(self, number: int) -> Search:
-        return Search(self.problem, self.seed + number * _SEEDS, may_mix=self._may_mix)
+        return Search(self.problem, self.seed + number * _SEEDS)
 
     def _anneal(self, searches: list[Search], moves: int, known: Plan | None) -> StoppedBy | None:
         for search, state in side_by_side([(search, search.run(moves, known)) for search in searches]):
@@ -195,7 +198,7 @@ class Run:
         self._tried_ms = cutoff
         self._report("proof")
         try:
-            chain = ExactChain(self.problem, cutoff, may_mix=self._may_mix)
+            chain = ExactChain(self.problem, cutoff)
             self.bound_ms = max(self.bound_ms, chain.bound_ms)
             answer = chain.solve(time.monotonic() + self._remaining())
         except (FrontTooLargeError, SolverError) as error:
@@ -245,14 +248,10 @@ class Run:
         if self.problem.cells > _MOST_CELLS:
             return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
         try:
-            patterns = list_patterns(self.problem, cutoff, may_mix=self._may_mix)
+            patterns = list_patterns(self.problem, cutoff)
         except TooManyPatternsError:
             return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
         return Tree(PatternProgram(self.problem, patterns, cutoff), cutoff, centre)
-
-    @property
-    def _may_mix(self) -> bool:
-        return not is_nested(self.problem.target)
 
     def _take_baselines(self) -> None:
         """Take what people do anyway, where it fits and the target can say it."""
@@ -267,25 +266,45 @@ class Run:
     def _take(self, search: Search, state: State) -> None:
         """Believe the simulator, not the search: time the plan anew and check its memory."""
         known = math.inf if self.best is None else self.best.makespan_ms
-        if state.score[2] == 0.0 and state.score[3] < known * (1 - _ROUNDING):
+        makespan_ms = float(state.score[3])
+        if state.score[2] == 0.0 and makespan_ms < known * (1 - _ROUNDING):
             plan = search.plan_of(state)
             if plan is not None:
                 self._consider(plan)
+        elif state.score[2] == 0.0 and search.is_exact and self._is_among_the_fastest(makespan_ms):
+            plan = search.plan_of(state)
+            if plan is not None and may_be(plan):
+                self._remember(plan, makespan_ms)
         self._report("search")
+
+    def _is_among_the_fastest(self, makespan_ms: float) -> bool:
+        return len(self._met) <= RUNNERS_UP or makespan_ms < max(self._met.values())
+
+    def _remember(self, plan: Plan, makespan_ms: float) -> None:
+        """Keep the fastest plans met, the best one among them."""
+        if self._is_among_the_fastest(makespan_ms):
+            self._met[plan] = makespan_ms
+        if len(self._met) > RUNNERS_UP + 1:
+            del self._met[max(self._met, key=lambda met: self._met[met])]
+
+    def _runners_up(self, best: Plan) -> tuple[Plan, ...]:
+        """Plans met that fit, the best one left out, the fastest first."""
+        others = sorted((plan for plan in self._met if plan != best), key=lambda plan: self._met[plan])
+        return tuple(plan for plan in others if simulate(plan).fits_memory)[:RUNNERS_UP]
 
     def _report(self, phase: str) -> None:
         if self.watch is not None:
             best_ms = None if self.best is None else self.best.makespan_ms
             self.watch(Progress(phase=phase, best_ms=best_ms, bound_ms=self.bound_ms, seconds=self.seconds))
 
-    def _allowed(self, plan: Plan) -> bool:
-        return plan.keeps_fix and (self._may_mix or not mixed_cells(plan))
-
     def _consider(self, plan: Plan) -> None:
-        if not self._allowed(plan):
+        if not may_be(plan):
             return
         timeline = simulate(plan)
-        if timeline.fits_memory and (self.best is None or timeline.makespan_ms < self.best.makespan_ms):
+        if not timeline.fits_memory:
+            return
+        self._remember(plan, timeline.makespan_ms)
+        if self.best is None or timeline.makespan_ms < self.best.makespan_ms:
             self.best = timeline
 
     def _reason_to_stop(self) -> StoppedBy | None:
@@ -307,7 +326,7 @@ class Run:
         if self._searches and self.seconds < self.budget.stop_s:
             moves = min(_POLISHING_MOVES, self.budget.moves // _POLISHED)
             polished = self._searches[0].polish(best.plan, slowest, moves)
-            if polished is not None and self._allowed(polished):
+            if polished is not None and may_be(polished):
                 candidates.append(simulate(polished))
         candidates += [simulate(tidied(each.plan)) for each in candidates]
         usable = [each for each in candidates if each.fits_memory and each.makespan_ms <= slowest]
@@ -328,6 +347,7 @@ class Run:
             bubble=best.bubble,
             seconds=round(self.seconds, 3),
             seed=self.seed,
+            runners_up=self._runners_up(best.plan),
         )
 
     def _infeasible(self) -> Outcome:
@@ -341,3 +361,11 @@ class Run:
             seed=self.seed,
             shortage=shortage,
         )
+
+
+def may_be(plan: Plan) -> bool:
+    """Whether a plan keeps what its problem fixes, and its target can say it."""
+    if not plan.keeps_fix:
+        return False
+    target = plan.problem.target
+    return target is None or not target_named(target).unsaid(plan)

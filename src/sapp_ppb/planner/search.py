@@ -21,6 +21,7 @@ from sapp_ppb.simulator.graph import graph_of
 from sapp_ppb.simulator.memory import live_rows
 from sapp_ppb.simulator.price import layer_tables, price_rule
 from sapp_ppb.simulator.timeline import hop_times, simulate
+from sapp_ppb.targets import is_nested
 
 Array = NDArray[np.float64]
 
@@ -62,6 +63,7 @@ class Tables:
     usable: NDArray[np.bool_]
     kind: NDArray[np.int64]
     kept: NDArray[np.int64]
+    form: NDArray[np.int64]
     fixed: Array
     held: Array
     limit: Array
@@ -88,6 +90,7 @@ class Tables:
             self.usable,
             self.kind,
             self.kept,
+            self.form,
         )
 
 
@@ -134,6 +137,7 @@ def search_tables(problem: Problem) -> Tables:
         usable=tables.considered[kind],
         kind=kind.astype(np.int64),
         kept=(problem.fix or Fix()).recomputed,
+        form=_form(problem),
         fixed=np.array(
             [
                 fixed.forward_ms,
@@ -161,6 +165,17 @@ def search_tables(problem: Problem) -> Tables:
     )
 
 
+def _form(problem: Problem) -> NDArray[np.int64]:
+    """Lay out the rule of places, and whether types must be nested across kinds."""
+    nested = is_nested(problem.target) and len(problem.model.bodies) > 1
+    rule = None if problem.fix is None else problem.fix.places
+    if rule is None:
+        return np.array([0, 0, 0, 0, nested], dtype=np.int64)
+    bodies = problem.model.bodies
+    subject = sum(layer.count for layer in bodies[: len(bodies) - rule.entries_left])
+    return np.array([rule.first or 0, rule.every or 0, rule.recompute, subject, False], dtype=np.int64)
+
+
 # Columns of a graph that the kernels take, what its hops cost, and how its ops are priced.
 Timing = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Array, Array]
 
@@ -182,18 +197,11 @@ def _shorter(problem: Problem) -> Problem | None:
 
 
 class Search:
-    """
-    One search over one problem.
+    """One search over one problem."""
 
-    Parameters
-    ----------
-    may_mix
-        Whether SELECTIVE and COMM may stand in one cell.
-    """
-
-    def __init__(self, problem: Problem, seed: int, *, may_mix: bool = True) -> None:
+    def __init__(self, problem: Problem, seed: int) -> None:
         self.problem = problem
-        self.may_mix = may_mix
+        self._nested = is_nested(problem.target)
         self._split = None if problem.fix is None else problem.fix.layers
         self._may_shift = self._split is None
         self.tables = search_tables(problem)
@@ -215,6 +223,11 @@ class Search:
             np.zeros(1, dtype=np.int64),
             np.arange(_POOL),
         )
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether states are timed on the problem itself, not on a shorter one."""
+        return self._graph is self._fine
 
     def start_near(self, layers: Array) -> State:
         """Cut the chain where fractional numbers of layers a cell would, rounded along the chain."""
@@ -268,7 +281,7 @@ class Search:
             bound = np.concatenate([[0], np.cumsum(self._split)]).astype(np.int64)
         _keep_least(bound, tables.least)
         rec = np.argmin(np.where(tables.usable, tables.bwd, np.inf), axis=1)
-        banned = np.full(self.problem.cells, -1 if self.may_mix else Recompute.COMM, dtype=np.int64)
+        banned = np.full(self.problem.cells, Recompute.COMM if self._nested else -1, dtype=np.int64)
         return self._state(bound, rec, banned)
 
     def resume(self, plan: Plan) -> State:
@@ -284,7 +297,7 @@ class Search:
         )
         uses_comm = plan.counts[:, Recompute.COMM].sum(axis=0) > 0
         banned = np.where(uses_comm, Recompute.SELECTIVE, Recompute.COMM)
-        return self._state(bound, rec, np.full_like(banned, -1) if self.may_mix else banned)
+        return self._state(bound, rec, banned if self._nested else np.full_like(banned, -1))
 
     def _state(self, bound: NDArray[np.int64], rec: NDArray[np.int64], banned: NDArray[np.int64]) -> State:
         tables, chunks = self.tables, self.problem.interleave
@@ -323,7 +336,7 @@ class Search:
         guidance = _GUIDANCE if ceiling_ms == np.inf else 0.0
         anneal(
             moves, hot, cold, guidance, ceiling_ms, self._ties, state.bound, state.rec, state.banned,
-            state.costs, state.over, *state.best, state.score, self._random, self.may_mix, self._may_shift,
+            state.costs, state.over, *state.best, state.score, self._random, self._nested, self._may_shift,
             *tables.layers(), *tables.memory(), tables.least, tables.stage_of, tables.cells_of, *self._graph,
             *self._pool,
         )  # fmt: skip

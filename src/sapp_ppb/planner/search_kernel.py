@@ -13,6 +13,7 @@ the arrays, which all kernels here share:
             the working set is left out
 ``again_of``   chunk whose working set a row of live counts holds besides, -1 for none
 ``kept``    recomputed layers by kind, type and cell where they are fixed, empty elsewhere
+``form``    rule of places (see ``place_kernel.py``), and whether types must be nested across kinds
 """
 
 import math
@@ -20,7 +21,9 @@ import math
 import numpy as np
 
 from sapp_ppb.planner.moves_kernel import propose
+from sapp_ppb.planner.nested_kernel import keeps_order, nest_types
 from sapp_ppb.planner.path_pool_kernel import keep_path, pool_exceeds, set_durations
+from sapp_ppb.planner.place_kernel import place_types
 from sapp_ppb.planner.random_kernel import uniform
 from sapp_ppb.simulator.kernel import kernel
 from sapp_ppb.simulator.path_kernel import longest_path
@@ -88,7 +91,7 @@ def most_over(stage, cells_of, held, limit, live, again_of, row_start, costs):  
 
 @kernel
 def squeeze(  # type: ignore[no-untyped-def]
-    stage, cells_of, bound, rec, banned, bwd, act, again, usable, kind, held, limit, live, again_of,
+    stage, cells_of, bound, rec, banned, bwd, act, again, usable, kind, form, held, limit, live, again_of,
     row_start, costs, weight, noise, random,
 ):  # fmt: skip
     """Recompute more until the stage fits; returns MB that are still too much, 0 when it fits."""
@@ -110,6 +113,8 @@ def squeeze(  # type: ignore[no-untyped-def]
                 for r in range(_TYPES):
                     if not usable[i, r] or r == banned[cell] or act[i, r] >= act[i, now]:
                         continue
+                    if form[4] and not keeps_order(i, r, cell, bound, rec, kind):
+                        continue
                     gain = min(over, lives * (act[i, now] - act[i, r]))
                     extra = (bwd[i, r] - bwd[i, now]) * weight[v]
                     score = gain / max(extra, 1e-9) * (1.0 + noise * uniform(random))
@@ -122,7 +127,7 @@ def squeeze(  # type: ignore[no-untyped-def]
 
 @kernel
 def relax(  # type: ignore[no-untyped-def]
-    stage, cells_of, bound, rec, banned, bwd, act, again, usable, kind, held, limit, live, again_of,
+    stage, cells_of, bound, rec, banned, bwd, act, again, usable, kind, form, held, limit, live, again_of,
     row_start, costs, weight, noise, random,
 ):  # fmt: skip
     """Recompute less while that still fits, the most time saved first."""
@@ -139,6 +144,8 @@ def relax(  # type: ignore[no-untyped-def]
                         continue
                     score = (bwd[i, now] - bwd[i, r]) * weight[v] * (1.0 + noise * uniform(random))
                     if score <= best_score:
+                        continue
+                    if form[4] and not keeps_order(i, r, cell, bound, rec, kind):
                         continue
                     costs[2, cell] += act[i, r] - act[i, now]
                     rec[i] = r
@@ -193,11 +200,17 @@ def keep_types(cell, bound, rec, kind, kept):  # type: ignore[no-untyped-def]
 
 @kernel
 def repair(  # type: ignore[no-untyped-def]
-    stage, afresh, cells_of, bound, rec, banned, fwd, bwd, wgt, act, par, again, usable, kind, kept, fixed,
-    held, limit, live, again_of, row_start, costs, weight, noise, random,
+    stage, afresh, cells_of, bound, rec, banned, fwd, bwd, wgt, act, par, again, usable, kind, kept, form,
+    fixed, held, limit, live, again_of, row_start, costs, weight, noise, random,
 ):  # fmt: skip
     """Make a touched stage fit again with as little recompute as greed finds; returns MB over."""
     stuck = 0.0
+    if form[2] > 0:
+        for cell in cells_of[stage]:
+            stuck += _STUCK * place_types(cell, bound, rec, usable, form)
+            sum_cell(cell, bound, rec, fwd, bwd, wgt, act, par, again, fixed, costs)
+        over = most_over(stage, cells_of, held, limit, live, again_of, row_start, costs)[1]
+        return stuck + (over if over > _SLACK * limit[stage] else 0.0)
     if kept.shape[0] > 0:
         for cell in cells_of[stage]:
             stuck += _STUCK * keep_types(cell, bound, rec, kind, kept)
@@ -211,15 +224,17 @@ def repair(  # type: ignore[no-untyped-def]
                 if rec[i] < 0:  # the layer's only type is banned here: no plan, however roomy
                     rec[i] = fastest(i, -1, bwd, usable)
                     stuck += _STUCK
+        if form[4]:
+            stuck += _STUCK * nest_types(cell, bound, rec, banned[cell], kind, bwd, usable)
         sum_cell(cell, bound, rec, fwd, bwd, wgt, act, par, again, fixed, costs)
     over = stuck + squeeze(
-        stage, cells_of, bound, rec, banned, bwd, act, again, usable, kind, held, limit, live, again_of,
-        row_start, costs, weight, noise, random,
+        stage, cells_of, bound, rec, banned, bwd, act, again, usable, kind, form, held, limit, live,
+        again_of, row_start, costs, weight, noise, random,
     )  # fmt: skip
     if over == 0.0:
         relax(
-            stage, cells_of, bound, rec, banned, bwd, act, again, usable, kind, held, limit, live, again_of,
-            row_start, costs, weight, noise, random,
+            stage, cells_of, bound, rec, banned, bwd, act, again, usable, kind, form, held, limit, live,
+            again_of, row_start, costs, weight, noise, random,
         )  # fmt: skip
     for cell in cells_of[stage]:
         sum_cell(cell, bound, rec, fwd, bwd, wgt, act, par, again, fixed, costs)
@@ -271,9 +286,9 @@ def tie_break(  # type: ignore[no-untyped-def]
 @kernel
 def anneal(  # type: ignore[no-untyped-def]
     moves, hot, cold, guidance, ceiling, ties, bound, rec, banned, costs, over, best_bound, best_rec,
-    best_banned, score, random, may_mix, may_shift, fwd, bwd, wgt, act, par, again, usable, kind, kept,
+    best_banned, score, random, nested, may_shift, fwd, bwd, wgt, act, par, again, usable, kind, kept, form,
     fixed, held, limit, live, again_of, row_start, least, stage_of, cells_of, g_price, g_before, g_giver,
-    hop_ms, rule, paths, path_hops, pool, order,
+    hop_ms, rule, paths, path_fixed, pool, order,
 ):  # fmt: skip
     """
     Anneal for a number of moves, from temperature ``hot`` down to ``cold``.
@@ -297,7 +312,7 @@ def anneal(  # type: ignore[no-untyped-def]
         temperature = hot * (cold / hot) ** (move / moves)
         new_bound[:], new_rec[:], new_banned[:] = bound, rec, banned
         moved = propose(
-            new_bound, new_rec, new_banned, kind, stage_of, cells_of, least, touched, may_mix, may_shift,
+            new_bound, new_rec, new_banned, kind, stage_of, cells_of, least, touched, nested, may_shift,
             random,
         )  # fmt: skip
         if not moved:
@@ -313,8 +328,8 @@ def anneal(  # type: ignore[no-untyped-def]
                 afresh = uniform(random) < 0.5
                 new_over[s] = repair(
                     s, afresh, cells_of, new_bound, new_rec, new_banned, fwd, bwd, wgt, act, par, again,
-                    usable, kind, kept, fixed, held, limit, live, again_of, row_start, new_costs, weight,
-                    noise, random,
+                    usable, kind, kept, form, fixed, held, limit, live, again_of, row_start, new_costs,
+                    weight, noise, random,
                 )  # fmt: skip
         excess = new_over.sum()
         if excess > score[0]:
@@ -325,7 +340,7 @@ def anneal(  # type: ignore[no-untyped-def]
             # The guide counts in comparisons only; it fades as the temperature falls.
             threshold += temperature * guidance * spread - guide
             slowest = threshold if ceiling == math.inf else ceiling
-            if pool_exceeds(new_costs, paths, path_hops, pool[0], order, slowest):
+            if pool_exceeds(new_costs, paths, path_fixed, pool[0], order, slowest):
                 continue
         makespan = math.inf
         if excess == 0.0:
@@ -334,7 +349,7 @@ def anneal(  # type: ignore[no-untyped-def]
             simulated += 1
             if makespan > (threshold if ceiling == math.inf else ceiling):
                 keep_path(
-                    (g_price, g_before, g_giver), hop_ms, rule, durations, ends, uses, paths, path_hops,
+                    (g_price, g_before, g_giver), hop_ms, rule, durations, ends, uses, paths, path_fixed,
                     pool, order,
                 )  # fmt: skip
                 continue

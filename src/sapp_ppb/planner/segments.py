@@ -8,12 +8,16 @@ linear multiple-choice knapsack, solved by taking steps along each layer's lower
 hull of time against activation memory, cheapest first.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sapp_ppb.costs import Recompute
+from sapp_ppb.fix import PlaceRule
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
 from sapp_ppb.simulator.price import LayerTables, layer_tables
@@ -45,15 +49,51 @@ def chain_segments(problem: Problem) -> Segments:
     """
     tables, runs = layer_tables(problem), _runs(problem)
     forward = runs @ tables.forward_ms
-    hull, share, allowed = _Hull(tables), shares(problem), allowed_runs(problem)
+    least_backward = _least_backward(problem, tables, runs)
+    share, allowed = shares(problem), allowed_runs(problem)
     forward_ms, total_ms = np.empty(share.shape), np.empty(share.shape)
     for stage in range(problem.stages):
-        backward = hull.least_backward(runs, share[stage])
+        backward = least_backward(share[stage])
         forward_ms[stage] = forward + tables.fixed.forward_ms[stage]
         total_ms[stage] = np.where(
             ~allowed[stage], np.inf, forward_ms[stage] + backward + tables.fixed.backward_ms[stage]
         )
     return Segments(forward_ms=forward_ms, total_ms=total_ms)
+
+
+def _least_backward(problem: Problem, tables: LayerTables, runs: Floats) -> Callable[[Floats], Floats]:
+    """Tell backward times of all runs within shares of memory; both of shape (N + 1, N + 1)."""
+    rule = None if problem.fix is None else problem.fix.places
+    if rule is None:
+        return partial(_Hull(tables).least_backward, runs)
+    held = _placed(rule, tables.activation_mb, runs)
+    lacking = _placed(rule, (~tables.considered).astype(float), runs)
+    time = np.where(lacking > 0, np.inf, _placed(rule, tables.backward_ms, runs))
+
+    def least_backward(share_mb: Floats) -> Floats:
+        fits = held <= share_mb + 1e-9 * np.maximum(np.abs(share_mb), 1.0)
+        return np.where(fits, time, np.inf)
+
+    return least_backward
+
+
+def _placed(rule: PlaceRule, by_type: Floats, runs: Floats) -> Floats:
+    """
+    Sum of what the layers of each run cost under a rule of places; shape (N + 1, N + 1).
+
+    ``by_type`` has shape (BODY layers, 5).
+    """
+    layers = len(runs) - 1
+    none, more = by_type[:, Recompute.NONE], by_type[:, rule.recompute] - by_type[:, Recompute.NONE]
+    kind = runs[np.arange(layers), np.arange(1, layers + 1)].argmax(axis=1)
+    extra = np.where(kind < len(by_type) - rule.entries_left, more[kind], 0.0)
+    total = runs @ none
+    for start in range(layers):
+        picked = np.zeros(layers)
+        places = rule.picked(start, layers)
+        picked[places] = extra[places]
+        total[start, 1:] += np.cumsum(picked)
+    return total
 
 
 def allowed_runs(problem: Problem) -> NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from sapp_ppb.plan import Plan
 from sapp_ppb.simulator import Timeline
 from sapp_ppb.simulator.memory import live_rows
 from sapp_ppb.simulator.price import layer_tables, price, without_recompute
-from sapp_ppb.targets import is_nested
+from sapp_ppb.targets import can_say_cell, is_nested
 
 
 def tie_rank(timeline: Timeline) -> tuple[float, float, int]:
@@ -47,7 +47,7 @@ def tidied(plan: Plan) -> Plan:
     """
     problem, tables = plan.problem, layer_tables(plan.problem)
     counts, costs = plan.counts.copy(), price(plan)
-    if problem.fix is not None and problem.fix.recompute is not None:
+    if problem.fix is not None and problem.fix.settles_recompute:
         return plan
     activation, again = costs.activation_mb.copy(), costs.again_mb.copy()
     for stage, live in enumerate(live_rows(problem.order, problem.recompute_working_set)):
@@ -84,6 +84,4 @@ def _may_turn(plan: Plan, cell: NDArray[np.int64], k: int, more: Recompute, less
     after = cell.copy()
     after[k, more] -= 1
     after[k, less] += 1
-    return not is_nested(plan.problem.target) or not (
-        after[:, Recompute.SELECTIVE].any() and after[:, Recompute.COMM].any()
-    )
+    return not is_nested(plan.problem.target) or can_say_cell(after)

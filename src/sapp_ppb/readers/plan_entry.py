@@ -137,6 +137,7 @@ PROBLEM_KEYS: Mapping[str, Check] = {
     "overlap_factor": number_fault,
     "flavour": _or(partial(_word, words=tuple(Flavour))),
     "order": _or(_object),
+    "estimate": _boolean,
 }
 FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object}
 ORDER_KEYS: Mapping[str, Check] = {"path": text_fault, "sha256": _hash}
@@ -150,8 +151,10 @@ OUTCOME_KEYS: Mapping[str, Check] = {
     "seed": _whole,
     "peak_memory_mb": _numbers,
     "bubble": _or(_object),
+    "without_target": _object,
     "infeasible": _object,
 }
+WITHOUT_TARGET_KEYS: Mapping[str, Check] = {"makespan_ms": number_fault, "lower_bound_ms": number_fault}
 BUBBLE_KEYS: Mapping[str, Check] = dict.fromkeys(
     ("total", "fill_drain", "imbalance", "recompute", "communication"), _share
 )
@@ -181,6 +184,8 @@ _OPTIONAL = frozenset(
         "overlap_factor",
         "flavour",
         "order",
+        "estimate",
+        "without_target",
         "infeasible",
         "proven",
         "gap",

@@ -26,6 +26,7 @@ from sapp_ppb.plan import (
     Shortage,
     Status,
     StoppedBy,
+    WithoutTarget,
     counts_from_matrices,
     plan_from_matrices,
 )
@@ -42,6 +43,7 @@ from sapp_ppb.readers.plan_entry import (
     REMEDY_KEYS,
     SHORTAGE_KEYS,
     TOP_KEYS,
+    WITHOUT_TARGET_KEYS,
     Check,
     check_matrix,
     check_object,
@@ -141,6 +143,7 @@ def _check(raw: dict[str, Any], found: _Findings) -> None:
     found.check(outcome, OUTCOME_KEYS, "outcome.")
     if isinstance(outcome, dict):
         found.check(outcome.get("bubble"), BUBBLE_KEYS, "outcome.bubble.")
+        found.check(outcome.get("without_target"), WITHOUT_TARGET_KEYS, "outcome.without_target.")
         _check_shortage(outcome.get("infeasible"), found)
     _check_counts("counts", raw.get("counts"), found)
     if not found.faults:
@@ -219,6 +222,9 @@ def _outcome(raw: dict[str, Any], model: Model, folder: Path) -> Outcome:
         seconds=known["seconds"],
         seed=known["seed"],
         shortage=_shortage(known["infeasible"]) if infeasible else None,
+        without_target=WithoutTarget(**{key: known["without_target"][key] for key in WITHOUT_TARGET_KEYS})
+        if "without_target" in known
+        else None,
     )
 
 
@@ -227,6 +233,7 @@ def _problem(raw: dict[str, Any], model: Model, folder: Path) -> Problem:
     values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
     if raw.get("recompute") is not None:
         values["recompute"] = tuple(Recompute.from_label(label) for label in raw["recompute"])
+    values.pop("estimate", None)  # the model says it
     order = values.pop("order", None)
     if order is not None:
         values["order_file"] = read_order(order["path"], order["sha256"], folder)

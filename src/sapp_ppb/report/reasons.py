@@ -13,7 +13,7 @@ from sapp_ppb.schedules import Op
 from sapp_ppb.simulator.memory import LiveRows, live_rows
 from sapp_ppb.simulator.price import CellCosts, LayerTables, layer_tables, price
 from sapp_ppb.simulator.timeline import stage_peak
-from sapp_ppb.targets import is_nested
+from sapp_ppb.targets import target_named
 
 _SLACK = 1e-9  # as the simulator compares a peak with its limit
 
@@ -166,17 +166,18 @@ def _next_less(plan: Plan, cell: int, index: int, recompute: Recompute) -> tuple
 def _obstacle(plan: Plan, cell: int, index: int, recompute: Recompute, less: Recompute) -> Why:
     """Say what but memory speaks against one layer's turn to a type."""
     problem = plan.problem
-    if problem.fix is not None and problem.fix.recompute is not None:
+    if problem.fix is not None and problem.fix.settles_recompute:
         return Why.GIVEN
     layer = problem.model.bodies[index]
     if layer.backward_ms[less] > layer.backward_ms[recompute]:
         return Why.TIME
     if _mixes_more_types(plan, recompute, less):
         return Why.TYPES
-    after = plan.counts[:, :, cell].sum(axis=0)
-    after[[recompute, less]] += (-1, 1)
-    mixed = bool(after[Recompute.SELECTIVE] and after[Recompute.COMM])
-    return Why.TARGET if mixed and is_nested(problem.target) else Why.NOTHING
+    counts = plan.counts.copy()
+    counts[index, [recompute, less], cell] += (-1, 1)
+    if problem.target is None or not target_named(problem.target).unsaid(replace(plan, counts=counts)):
+        return Why.NOTHING
+    return Why.TARGET
 
 
 def _mixes_more_types(plan: Plan, recompute: Recompute, less: Recompute) -> bool:

@@ -5,14 +5,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sapp_ppb.costs import Recompute
-from sapp_ppb.plan import Bubble, Outcome, Plan, Shortage, Status, StoppedBy
+from sapp_ppb.costs.cost import estimated_words
+from sapp_ppb.plan import Bubble, Outcome, Plan, Shortage, Status, StoppedBy, WithoutTarget
 from sapp_ppb.problem import Problem
 from sapp_ppb.report.words import problem_text
+from sapp_ppb.targets import target_named
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
 
 _SHOWN_KINDS = 4
+_SAME = 1e-6  # two makespans are the same within this share, as where a plan is called optimal
 _STOPPED = {
     StoppedBy.PROOF: "nothing is left to find",
     StoppedBy.GAP: "the gap that was asked for is reached",
@@ -45,6 +48,8 @@ def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = No
     rows.append(("status", "exceeds the memory limit" if over else _status_text(outcome)))
     if planned:
         rows.append(("stopped by", f"{outcome.stopped_by.value}: {_STOPPED[outcome.stopped_by]}"))
+    if outcome.without_target is not None:
+        rows.append(("target", _target_text(outcome, outcome.without_target)))
     rows.append(("bubble", bubble_text(timeline.bubble)))
     rows.append(("highest peak", _peak_text(timeline)))
     rows += _limit_rows(outcome.problem)
@@ -52,7 +57,13 @@ def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = No
         rows.append(("over limit", _over_text(timeline, over)))
     if planned:
         rows.append(("planned in", f"{outcome.seconds:.1f} s, seed {outcome.seed}"))
-    return rows
+    return rows + estimate_rows(outcome.problem)
+
+
+def estimate_rows(problem: Problem) -> list[tuple[str, str]]:
+    """Say which costs are estimates, and what that means; nothing where none is marked as one."""
+    words = estimated_words(problem.model.estimated)
+    return [("estimate", f"{words}, not measured; measure before the plan is relied upon")] if words else []
 
 
 def _rates(timeline: "Timeline", tokens: int | None) -> list[tuple[str, str]]:
@@ -104,8 +115,7 @@ def _gap_text(outcome: Outcome) -> str:
     """Say the gap, rounded up; one within which a plan counts as optimal is none."""
     if outcome.gap is None:
         return ""
-    share = 0.0 if outcome.status is Status.OPTIMAL else math.ceil(round(outcome.gap * 1e4, 6)) / 1e4
-    return f"{share:.2%}"
+    return _rounded_up(0.0 if outcome.status is Status.OPTIMAL else outcome.gap)
 
 
 def share_text(used: float) -> str:
@@ -128,11 +138,31 @@ def _status_text(outcome: Outcome) -> str:
     return "feasible: a faster plan may exist, but none below the lower bound"
 
 
+def _target_text(outcome: Outcome, free: WithoutTarget) -> str:
+    """Say what the target's limits cost; a percentage is rounded up."""
+    makespan_ms = outcome.makespan_ms or 0.0
+    title = target_named(outcome.problem.target or "").title
+    if makespan_ms <= free.lower_bound_ms * (1 + _SAME):
+        return f"what {title} can not say costs nothing: no plan at all is faster"
+    most = f"at most {_rounded_up(makespan_ms / free.lower_bound_ms - 1)}" if free.lower_bound_ms else ""
+    if makespan_ms <= free.makespan_ms * (1 + _SAME):
+        return f"no faster plan was found without {title}'s limits; they cost {most or 'an unknown share'}"
+    cost = f"{title}'s limits cost {_rounded_up(makespan_ms / free.makespan_ms - 1)}"
+    is_proven = free.makespan_ms <= free.lower_bound_ms * (1 + _SAME)
+    rest = "" if is_proven or not most else f", and {most}"
+    return f"{cost}: without them a step takes {free.makespan_ms:,.1f} ms{rest}"
+
+
+def _rounded_up(share: float) -> str:
+    return f"{math.ceil(round(share * 1e4, 6)) / 1e4:.2%}"
+
+
 def _among(problem: Problem) -> str:
     """Say which plans a proof speaks of."""
+    said = "" if problem.target is None else f"that {target_named(problem.target).title} can say "
     if problem.fix is None:
-        return "within the limits"
-    return f"within the limits and with this {'recompute' if problem.fix.layers is None else 'split'}"
+        return f"{said}within the limits"
+    return f"{said}within the limits and with this {'recompute' if problem.fix.layers is None else 'split'}"
 
 
 def bubble_text(bubble: Bubble) -> str:
@@ -244,6 +274,7 @@ def shortage_rows(outcome: Outcome, shortage: Shortage) -> list[tuple[str, str]]
         ("short", _short_text(outcome.problem, shortage)),
         *_limit_rows(outcome.problem),
         *(("would do", _remedy_text(outcome.problem, shortage, *remedy)) for remedy in shortage.remedies),
+        *estimate_rows(outcome.problem),
     ]
 
 

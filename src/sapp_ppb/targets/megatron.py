@@ -56,7 +56,8 @@ def _group_faults(problem: Problem) -> list[str]:
 
 def block_rule(problem: Problem, layers: int) -> PlaceRule:
     """Give the rule of ``--recompute-method block --recompute-num-layers N``."""
-    return PlaceRule(recompute=Recompute.FULL, first=layers, last_left=problem.model.mtp_count)
+    mtp_entries = sum(layer.is_mtp for layer in problem.model.bodies)
+    return PlaceRule(recompute=Recompute.FULL, first=layers, entries_left=mtp_entries)
 
 
 def recompute_words(plan: Plan) -> str | None:

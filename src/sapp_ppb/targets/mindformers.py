@@ -12,8 +12,10 @@ is heeded only with ``pipeline_interleave`` (``ccsrc``, PipelineParallelSchedule
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
@@ -30,6 +32,7 @@ SCHEDULES = {
     ScheduleName.ZBV: ("zero_bubble_v", True),
 }
 CellPlace = tuple[int, int]
+Ints = NDArray[np.int64]
 _LISTS = ("recompute", "select_recompute", "select_comm_recompute")
 # What a layer runs that is counted in these lists; FULL is counted in all three.
 _MEANING = {recompute: frozenset(recompute.mindformers_lists) for recompute in Recompute}
@@ -65,23 +68,40 @@ def silent_cells(plan: Plan) -> list[CellPlace]:
         Chunk and stage of each such cell, in the order of the chain.
     """
     return [
-        _place(plan, cell)
-        for cell in range(plan.problem.cells)
-        if [_MEANING[recompute] for recompute in _layers_in_order(plan, cell)]
-        != _as_mindformers_reads(plan, cell)
+        _place(plan, cell) for cell in range(plan.problem.cells) if not can_say_cell(plan.counts[:, :, cell])
     ]
 
 
-def _layers_in_order(plan: Plan, cell: int) -> Iterator[Recompute]:
+def can_say_cell(counts: Ints) -> bool:
+    """
+    Whether lists that count the first layers of a chunk mean what a cell holds.
+
+    Parameters
+    ----------
+    counts
+        Layers of the cell; shape (BODY layers, 5).
+
+    Examples
+    --------
+    >>> counts = np.zeros((2, 5), dtype=int)
+    >>> counts[0, Recompute.NONE] = counts[1, Recompute.FULL] = 1
+    >>> can_say_cell(counts), can_say_cell(counts[::-1])  # the recomputed layer comes second, or first
+    (False, True)
+    """
+    meant = [_MEANING[recompute] for recompute in _layers_in_order(counts)]
+    return meant == _as_mindformers_reads(counts)
+
+
+def _layers_in_order(counts: Ints) -> Iterator[Recompute]:
     """Type of each layer of a cell: kind after kind, the most recomputed of a kind first."""
-    for counts in plan.counts[:, :, cell]:
+    for of_kind in counts:
         for recompute in reversed(Recompute):
-            yield from [recompute] * int(counts[recompute])
+            yield from [recompute] * int(of_kind[recompute])
 
 
-def _as_mindformers_reads(plan: Plan, cell: int) -> list[frozenset[str]]:
+def _as_mindformers_reads(counts: Ints) -> list[frozenset[str]]:
     """Name the lists that count each layer of a cell, when every list counts from the first."""
-    per_type = plan.counts[:, :, cell].sum(axis=0)
+    per_type = counts.sum(axis=0)
     counted = {
         name: sum(int(per_type[r]) for r in Recompute if name in r.mindformers_lists) for name in _LISTS
     }
@@ -97,10 +117,12 @@ def _place(plan: Plan, cell: int) -> CellPlace:
 
 def refuses(problem: Problem) -> tuple[str, ...]:
     """Say why MindFormers can run no plan of a problem."""
-    if problem.min_layers_per_cell == 0:
-        few = ("MindFormers wants a layer in every cell that holds no HEAD or TAIL; use --min-layers 1",)
-        return (*_order_faults(problem), *few)
-    return _order_faults(problem)
+    faults = _order_faults(problem)
+    try:
+        _with_filled_cells(problem)
+    except InputError as error:
+        faults += tuple(f"MindFormers wants a layer in every cell: {fault}" for fault in error.faults)
+    return faults
 
 
 def _order_faults(problem: Problem) -> tuple[str, ...]:
@@ -126,9 +148,16 @@ def _order_faults(problem: Problem) -> tuple[str, ...]:
     return ()
 
 
+def _with_filled_cells(problem: Problem) -> Problem:
+    """Give a problem a layer in every cell that holds no HEAD or TAIL."""
+    if problem.min_layers_per_cell or problem.cells == 1:
+        return problem
+    return problem.changed(min_layers_per_cell=1)
+
+
 def ways(problem: Problem) -> tuple[Way, ...]:
     """List the one way: in every cell the types fall along the chain, each within the one before."""
-    return (Way(problem=problem),)
+    return (Way(problem=_with_filled_cells(problem)),)
 
 
 def unsaid(plan: Plan) -> tuple[str, ...]:

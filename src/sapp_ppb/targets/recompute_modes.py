@@ -22,6 +22,8 @@ def with_one_type(problem: Problem, recompute: Recompute, words: str) -> tuple[W
 
 def with_rule(problem: Problem, rule: PlaceRule, words: str) -> tuple[Way, ...]:
     """Problem in which recompute follows from a layer's place; none where that can not be."""
+    if problem.fix is not None and problem.fix.recompute is not None:
+        return ()
     layers = None if problem.fix is None else problem.fix.layers
     return _way(problem, words, fix=Fix(layers=layers, places=rule))
 

@@ -33,6 +33,8 @@ def refuses(problem: Problem) -> tuple[str, ...]:
     if name is not ScheduleName.CUSTOM and name not in SCHEDULES:
         names = ", ".join(known.value for known in SCHEDULES)
         return (f"torchtitan has no schedule {name.value}; use one of {names}",)
+    if problem.min_layers_per_cell == 0:
+        return ("torchtitan wants a module in every model part; use --min-layers 1",)
     if name is ScheduleName.ONE_F_ONE_B and micro_batches < stages:
         return (
             f"torchtitan's 1F1B wants at least as many micro-batches as stages, {stages} "

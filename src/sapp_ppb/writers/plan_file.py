@@ -69,6 +69,7 @@ def problem_object(problem: Problem) -> dict[str, object]:
         "max_recompute_types": problem.max_recompute_types,
         "recompute_working_set": problem.recompute_working_set or None,
         "fix": _fix(problem),
+        "estimate": bool(problem.model.estimated) or None,
         "sequence_chunks": problem.sequence_chunks if problem.sequence_chunks > 1 else None,
         "p2p_mode": None if problem.p2p_mode is P2PMode.ASYNC else problem.p2p_mode.value,
         "overlap_factor": problem.overlap_factor or None,
@@ -144,6 +145,9 @@ def _outcome(outcome: Outcome) -> dict[str, object]:
         "peak_memory_mb": [_float(mb) for mb in outcome.peak_memory_mb],
         "bubble": None if outcome.bubble is None else bubble_object(outcome.bubble),
     }
+    if outcome.without_target is not None:
+        free = outcome.without_target
+        known["without_target"] = {"makespan_ms": free.makespan_ms, "lower_bound_ms": free.lower_bound_ms}
     return known if outcome.shortage is None else known | {"infeasible": _shortage(outcome.shortage)}
 
 

@@ -1,0 +1,59 @@
+"""Page that says which layers a profile came to."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from sapp_ppb.cli.tables import pairs_table, rendered
+
+if TYPE_CHECKING:
+    from sapp_ppb.costs import Model
+
+
+def model_text(model: "Model", facts: Sequence[tuple[str, str]] = ()) -> str:
+    """
+    Fill the page of a model: a line for each layer, then the totals and what else there is to say.
+
+    Parameters
+    ----------
+    model
+        Its activations are shown for NONE and for every recompute type that some layer has.
+    facts
+        Names and values that stand before the totals.
+    """
+    from sapp_ppb.costs import Recompute
+
+    types = [r for r in Recompute if any(layer.activation_mb[r] is not None for layer in model.layers)]
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("layer", overflow="fold")
+    table.add_column("kind")
+    headings = ["count", "forward,\nms", "backward,\nms", "parameters,\nMB"]
+    for heading in [*headings, *(f"activation,\n{r.label}, MB" for r in types)]:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for layer in model.heads + model.bodies + model.tails:
+        held = [layer.activation_mb[r] for r in types]
+        table.add_row(
+            Text(layer.name),
+            layer.kind.value,
+            str(layer.count),
+            _number(layer.forward_ms),
+            _number(layer.backward_ms[Recompute.NONE]),
+            _number(layer.parameter_mb),
+            *("" if mb is None else _number(mb) for mb in held),
+        )
+    rows = [
+        *facts,
+        ("forward", f"{_number(model.total_forward_ms)} ms of one micro-batch"),
+        ("backward", f"{_number(model.total_backward_ms)} ms"),
+        ("parameters", f"{_number(model.total_parameter_mb)} MB, with gradients and optimizer state"),
+    ]
+    title = f"{model.name}: {model.body_count} BODY layers"
+    page: list[RenderableType] = [Text(title), Text(), table, Text(), pairs_table(rows)]
+    return rendered(page)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}" if value < 1000 else f"{value:,.1f}"

@@ -1,0 +1,69 @@
+"""What a framework's limits cost: the best plan that it can say beside the best of all."""
+
+from dataclasses import replace
+
+from sapp_ppb.costs import Recompute
+from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy, WithoutTarget
+from sapp_ppb.planner.planning import plan_pipeline
+from sapp_ppb.planner.run import PROVEN, Watch
+from sapp_ppb.problem import Problem
+from sapp_ppb.targets import is_nested
+
+
+def with_cost_of_target(
+    outcome: Outcome, *, time_limit_s: float, seed: int = 0, threads: int = 1, watch: Watch | None = None
+) -> Outcome:
+    """
+    Plan again without the target's limits, from the plan that it can say.
+
+    Parameters
+    ----------
+    outcome
+        Answer to a problem with a target.
+    time_limit_s
+        For the plan without them.
+
+    Returns
+    -------
+    Outcome
+        The same, with what is known of plans without the target; unchanged where
+        there is no plan or no target.
+    """
+    problem, plan = outcome.problem, outcome.plan
+    if plan is None or problem.target is None or outcome.makespan_ms is None:
+        return outcome
+    if not _restricts(problem):
+        known = WithoutTarget(makespan_ms=outcome.makespan_ms, lower_bound_ms=outcome.lower_bound_ms or 0.0)
+        return replace(outcome, without_target=known)
+    free = problem.changed(target=None)
+    answer = plan_pipeline(
+        free,
+        time_limit_s=time_limit_s,
+        seed=seed,
+        threads=threads,
+        warm_start=Plan(problem=free, counts=plan.counts),
+        watch=watch,
+    )
+    assert answer.makespan_ms is not None, "it begins with a plan"  # noqa: S101
+    known = WithoutTarget(
+        makespan_ms=min(answer.makespan_ms, outcome.makespan_ms), lower_bound_ms=answer.lower_bound_ms or 0.0
+    )
+    return _with_bound(replace(outcome, without_target=known), known.lower_bound_ms)
+
+
+def _with_bound(outcome: Outcome, bound_ms: float) -> Outcome:
+    """Raise the bound to one of all plans, which may prove this one optimal."""
+    if outcome.makespan_ms is None or bound_ms <= (outcome.lower_bound_ms or 0.0):
+        return outcome
+    bound_ms = min(bound_ms, outcome.makespan_ms)
+    if outcome.makespan_ms - bound_ms > PROVEN * outcome.makespan_ms:
+        return replace(outcome, lower_bound_ms=bound_ms)
+    return replace(outcome, lower_bound_ms=bound_ms, status=Status.OPTIMAL, stopped_by=StoppedBy.PROOF)
+
+
+def _restricts(problem: Problem) -> bool:
+    """Whether a target leaves out any plan: nested types of one kind matter only if two types compete."""
+    if not is_nested(problem.target) or len(problem.model.bodies) > 1:
+        return True
+    types = problem.considered(problem.model.bodies[0])
+    return Recompute.SELECTIVE in types and Recompute.COMM in types

@@ -1,0 +1,275 @@
+"""
+Planning for a framework with several ways to say recompute, each a problem of its own.
+
+A short search in every way tells which are worth more; those get most of the time, one
+after the other, each with the best plan so far as its cutoff, and every other one is
+proven to hold no better plan, as far as the time goes.  The least bound of all holds
+for the framework.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sapp_ppb.costs import Recompute
+from sapp_ppb.errors import NoPlanFoundError
+from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
+from sapp_ppb.planner.bounds import lower_bound, work_bound
+from sapp_ppb.planner.budget import Budget, budget_for
+from sapp_ppb.planner.infeasible import find_shortage
+from sapp_ppb.planner.least_memory import least_memory
+from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch, may_be
+from sapp_ppb.planner.search import Search
+from sapp_ppb.problem import Problem
+from sapp_ppb.simulator import Timeline, simulate
+from sapp_ppb.simulator.price import layer_tables, least_share_worked
+from sapp_ppb.targets import Way, target_named
+
+# Moves that tell what a way is worth, as a share of a way's own, and the most.
+_TASTED, _TASTING_MOVES = 0.2, 12_000
+# Ways that the time is shared by, the most promising first; later ones get a share of an even split.
+_BEST, _LEAST_SHARE = 3, 0.2
+# Seconds for the plan that holds least of a way in which the short search met none that fits.
+_LEAST_MEMORY_S = 5.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Tasted:
+    """A way, the best plan that a short search met in it, and a bound on any."""
+
+    way: Way
+    timeline: Timeline | None
+    bound_ms: float
+
+    @property
+    def makespan_ms(self) -> float:
+        return math.inf if self.timeline is None else self.timeline.makespan_ms
+
+
+def plan_ways(
+    problem: Problem,
+    ways: Sequence[Way],
+    *,
+    time_limit_s: float,
+    gap: float,
+    seed: int,
+    threads: int,
+    known: Plan | None,
+    watch: Watch | None,
+) -> Outcome:
+    """
+    Find the best plan of several ways.
+
+    Parameters
+    ----------
+    problem
+        What was asked, without what a way restricts.
+    ways
+        At least one, as its target lists them.
+    time_limit_s
+        For all of them together.
+    known
+        A plan to begin with; it is used where a way can say it.
+
+    Raises
+    ------
+    NoPlanFoundError
+        When the limit passed before any plan was found.
+    SolverError
+        When the solver is needed to find a first plan and fails.
+    """
+    started = time.monotonic()
+    deadline = started + budget_for(problem, time_limit_s).stop_s
+    best, tasted = _taste(ways, time_limit_s / len(ways), seed, known)
+    if best is None and _nothing_fits(ways):
+        return _infeasible(problem, started, seed)
+    bound_ms, stopped_by, met = math.inf, StoppedBy.PROOF, list[Plan]()
+    open_ways = sorted(tasted, key=lambda each: each.makespan_ms)
+    left_s = time_limit_s
+    while open_ways:
+        each, *open_ways = open_ways
+        cutoff_ms = math.inf if best is None else best.makespan_ms
+        least_ms = bound_within(each.way.problem, cutoff_ms, each.bound_ms)
+        if least_ms >= cutoff_ms * (1 - PROVEN):
+            bound_ms = min(bound_ms, least_ms)
+            continue
+        rivals = sum(bound_within(o.way.problem, cutoff_ms, o.bound_ms) < cutoff_ms for o in open_ways)
+        seconds = max(left_s / (1 + min(rivals, _BEST - 1)), _LEAST_SHARE * time_limit_s / len(ways))
+        left_s -= seconds
+        run = Run(
+            problem=each.way.problem,
+            budget=_until(budget_for(each.way.problem, seconds), deadline),
+            gap=gap,
+            seed=seed,
+            watch=watch,
+            threads=threads,
+            known=_as_plan_of(each.way.problem, known),
+            best=best,
+        )
+        try:
+            outcome = run.outcome()
+        except NoPlanFoundError:
+            bound_ms = min(bound_ms, max(run.bound_ms, least_ms))
+            continue
+        bound_ms = min(bound_ms, max(outcome.lower_bound_ms or math.inf, least_ms))
+        if outcome.plan is not None:
+            best = simulate(outcome.plan)
+            met += [outcome.plan, *outcome.runners_up]
+            stopped_by = outcome.stopped_by if stopped_by is StoppedBy.PROOF else stopped_by
+        if outcome.stopped_by is StoppedBy.INTERRUPT:
+            bound_ms = min(bound_ms, *(other.bound_ms for other in open_ways), math.inf)
+            break
+    if best is None:
+        raise NoPlanFoundError(
+            f"no plan that {target_named(problem.target or '').title} can say was found in "
+            f"{time.monotonic() - started:.1f} s; one may exist: try a higher --time-limit or --memory-limit"
+        )
+    told = _told(problem, best, min(bound_ms, best.makespan_ms), stopped_by, started, seed)
+    return replace(told, runners_up=_fastest_others(told.plan, met))
+
+
+def _fastest_others(best: Plan | None, met: Sequence[Plan]) -> tuple[Plan, ...]:
+    """Plans met in any way, the fastest first, each once and the best one left out."""
+    if best is None:
+        return ()
+    as_asked = dict.fromkeys(Plan(problem=best.problem, counts=plan.counts) for plan in met)
+    others = [plan for plan in as_asked if plan != best]
+    return tuple(sorted(others, key=lambda plan: simulate(plan).makespan_ms)[:RUNNERS_UP])
+
+
+def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
+    """
+    Bound a way among plans as fast as a cutoff; infinite where another way has all of its plans.
+
+    A stage that is done within the cutoff has at most so many layers.  A rule that picks the
+    first N layers of a cell then picks at least N of every so many, and one that picks
+    more than that picks all, as the rule of the next smaller N does.
+
+    Parameters
+    ----------
+    known_ms
+        A bound that is known already.
+    """
+    rule = None if problem.fix is None else problem.fix.places
+    if rule is None or rule.first is None or math.isinf(cutoff_ms):
+        return known_ms
+    tables = layer_tables(problem)
+    none, more = tables.backward_ms[:, Recompute.NONE], tables.backward_ms[:, rule.recompute]
+    least = float((tables.forward_ms + np.minimum(none, more)).min())
+    stage_ms = cutoff_ms * (1 + 1e-9) / (problem.micro_batches * least_share_worked(problem))
+    most = max(1, math.floor(stage_ms / least + 1e-9))
+    if rule.first > most:
+        return math.inf
+    bodies = problem.model.bodies
+    subject = len(bodies) - rule.entries_left
+    never = sum(layer.count for layer in bodies[subject:])
+    picked = max(0.0, problem.model.body_count * rule.first / most - never)
+    extra = max(0.0, float((more - none)[:subject].min()))
+    share = problem.micro_batches * least_share_worked(problem) / problem.stages
+    return max(known_ms, work_bound(problem) + share * picked * extra)
+
+
+def _taste(
+    ways: Sequence[Way], seconds: float, seed: int, known: Plan | None
+) -> tuple[Timeline | None, list[_Tasted]]:
+    """Search every way for a moment, and bound it; ways that can not be better are not searched."""
+    best: Timeline | None = None
+    tasted = []
+    for way in ways:
+        cutoff_ms = math.inf if best is None else best.makespan_ms
+        bound_ms = bound_within(way.problem, cutoff_ms, 0.0)
+        if bound_ms < cutoff_ms:
+            bound_ms = max(bound_ms, lower_bound(way.problem))
+        found = [simulate(plan) for plan in (_as_plan_of(way.problem, known),) if plan is not None]
+        if bound_ms < cutoff_ms:
+            moves = int(min(_TASTING_MOVES, _TASTED * budget_for(way.problem, seconds).moves))
+            search = Search(way.problem, seed)
+            state = search.start(0.0)
+            for _ in search.anneal(state, moves):
+                pass
+            plan = search.plan_of(state)
+            found += [] if plan is None else [simulate(plan)]
+        fitting = [each for each in found if each.fits_memory and may_be(each.plan)]
+        timeline = min(fitting, key=lambda each: each.makespan_ms, default=None)
+        if timeline is None and bound_ms < math.inf and not _follows_places(way):
+            timeline, bound_ms = _lightest(way, bound_ms)
+        tasted.append(_Tasted(way=way, timeline=timeline, bound_ms=bound_ms))
+        if timeline is not None and (best is None or timeline.makespan_ms < best.makespan_ms):
+            best = timeline
+    return best, tasted
+
+
+def _follows_places(way: Way) -> bool:
+    return way.problem.fix is not None and way.problem.fix.places is not None
+
+
+def _lightest(way: Way, bound_ms: float) -> tuple[Timeline | None, float]:
+    """Take the plan that holds least, where a search finds none that fits."""
+    least = least_memory(way.problem, any_that_fits=True, time_limit_s=_LEAST_MEMORY_S)
+    if least.over_mb > PROVEN * min(way.problem.limit_per_stage_mb):
+        return None, math.inf
+    timeline = None if least.plan is None else simulate(least.plan)
+    return (timeline if timeline is not None and timeline.fits_memory else None), bound_ms
+
+
+def _until(budget: Budget, deadline: float) -> Budget:
+    """Stop by the clock where all ways together would stop."""
+    return replace(budget, stop_s=max(0.1, min(budget.stop_s, deadline - time.monotonic())))
+
+
+def _as_plan_of(problem: Problem, plan: Plan | None) -> Plan | None:
+    """Read a plan's counts as a plan of a way; None where they are none."""
+    if plan is None or not all(
+        r in problem.considered(layer)
+        for k, layer in enumerate(problem.model.bodies)
+        for r in Recompute
+        if plan.counts[k, r].any()
+    ):
+        return None
+    return Plan(problem=problem, counts=plan.counts)
+
+
+def _nothing_fits(ways: Sequence[Way]) -> bool:
+    """Whether even what holds least does not fit: all of one type, or the lightest where places decide."""
+    followers = [way for way in ways if _follows_places(way)][:1]  # one stands for all of them
+    return all(
+        least_memory(way.problem, time_limit_s=_LEAST_MEMORY_S).over_mb
+        > PROVEN * min(way.problem.limit_per_stage_mb)
+        for way in [*(way for way in ways if not _follows_places(way)), *followers]
+    )
+
+
+def _infeasible(problem: Problem, started: float, seed: int) -> Outcome:
+    shortage = find_shortage(problem, time_limit_s=5.0)
+    return Outcome(
+        problem=problem,
+        plan=None,
+        status=Status.INFEASIBLE,
+        stopped_by=StoppedBy.PROOF,
+        seconds=round(time.monotonic() - started, 3),
+        seed=seed,
+        shortage=shortage,
+    )
+
+
+def _told(
+    problem: Problem, best: Timeline, bound_ms: float, stopped_by: StoppedBy, started: float, seed: int
+) -> Outcome:
+    """Tell the best plan of all ways as the whole problem's, with the least bound of all."""
+    proven = best.makespan_ms - bound_ms <= PROVEN * best.makespan_ms
+    unproven = StoppedBy.BUDGET if stopped_by is StoppedBy.PROOF else stopped_by
+    return Outcome(
+        problem=problem,
+        plan=Plan(problem=problem, counts=best.plan.counts),
+        status=Status.OPTIMAL if proven else Status.FEASIBLE,
+        stopped_by=StoppedBy.PROOF if proven else unproven,
+        makespan_ms=best.makespan_ms,
+        lower_bound_ms=bound_ms,
+        peak_memory_mb=best.peak_memory_mb,
+        bubble=best.bubble,
+        seconds=round(time.monotonic() - started, 3),
+        seed=seed,
+    )

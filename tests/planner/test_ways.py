@@ -1,0 +1,185 @@
+"""Plans for frameworks whose recompute is one setting: the best of all that they can say."""
+
+import math
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.errors import InputError, NoPlanFoundError
+from sapp_ppb.fix import Fix, PlaceRule
+from sapp_ppb.plan import Outcome, Plan, Status
+from sapp_ppb.planner import plan_pipeline, with_cost_of_target
+from sapp_ppb.planner.ways import bound_within
+from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.targets import target_named
+from sapp_ppb.targets.recompute_modes import only_type
+from tests.planner.brute_force import all_plans, small_problem
+from tests.reference import reference
+
+_PROBLEMS = 150
+_MOST_PLANS = 1_500
+
+
+def optimum_ms(problem: Problem) -> float:
+    """Least makespan of all plans that fit and that the target can say, by listing them."""
+    plans = all_plans(problem.changed(target=None))
+    for index in np.argsort(plans.makespan_ms, kind="stable").tolist():
+        if plans.fits[index] and _is_asked(problem, plans.plan(index)):
+            return float(plans.makespan_ms[index])
+    return math.inf
+
+
+def _is_asked(problem: Problem, plan: Plan) -> bool:
+    """Whether the target can say a plan; torchtitan's every n-th layer is planned with one chunk only."""
+    if target_named(problem.target or "").unsaid(plan):
+        return False
+    return problem.target != "torchtitan" or problem.interleave == 1 or only_type(plan) is not None
+
+
+def answer(problem: Problem) -> Outcome | None:
+    """Plan; None where none was found in time."""
+    try:
+        return plan_pipeline(problem, time_limit_s=3.0)
+    except NoPlanFoundError:
+        return None
+
+
+@pytest.mark.parametrize("target", ["megatron", "torchtitan"])
+def test_no_plan_that_can_be_said_is_better_and_no_bound_above_it(target):
+    proven = feasible = infeasible = 0
+    for seed in range(_PROBLEMS):
+        problem = small_problem(Random(f"{target} {seed}"), most_plans=_MOST_PLANS, target=target, runs=True)
+        best = optimum_ms(problem)
+        if not target_named(target).ways(problem):
+            assert math.isinf(best), seed
+            with pytest.raises(InputError, match="no setting for recompute"):
+                answer(problem)
+            continue
+        outcome = answer(problem)
+        if outcome is None:
+            continue
+        if outcome.plan is None:
+            infeasible += 1
+            assert math.isinf(best), f"seed {seed} has a plan of {best} ms"
+            continue
+        feasible += 1
+        assert not target_named(target).unsaid(outcome.plan), seed
+        told = reference(outcome.plan)
+        assert told.makespan_ms == pytest.approx(outcome.makespan_ms, rel=1e-9), seed
+        assert (told.peak_mb <= np.array(problem.limit_per_stage_mb) * (1 + 1e-9)).all(), seed
+        assert outcome.makespan_ms is not None, seed
+        assert outcome.lower_bound_ms is not None, seed
+        assert outcome.makespan_ms >= best * (1 - 1e-9), f"seed {seed}: below the best of all, {best}"
+        assert outcome.lower_bound_ms <= best * (1 + 1e-9), f"seed {seed}: bound above the best, {best}"
+        if outcome.status is Status.OPTIMAL:
+            proven += 1
+            assert outcome.makespan_ms <= best * (1 + 1e-6), f"seed {seed}: {best} is faster"
+    assert proven >= 0.8 * feasible
+    assert infeasible >= 1
+
+
+def body(count: int, **changes) -> Problem:
+    """Two stages and four micro-batches of one kind; forward 1, backward 2, with full 3."""
+    memory = {Recompute.NONE: 10.0, Recompute.FULL: 1.0}
+    layer = layer_from_times(
+        name="Dec",
+        kind=LayerKind.BODY,
+        count=count,
+        forward_ms=1,
+        activation_mb=memory,
+        explicit={Recompute.FULL: 3},
+    )
+    model = Model(name="m", layers=(layer,))
+    given: dict[str, Any] = {"stages": 2, "micro_batches": 4, "target": "megatron"} | changes
+    return Problem(model=model, **given)
+
+
+def way(problem: Problem, layers: int) -> Problem:
+    rule = PlaceRule(recompute=Recompute.FULL, first=layers)
+    return problem.changed(fix=Fix(places=rule))
+
+
+def test_a_cutoff_bounds_how_much_a_rule_must_pick():
+    # Within 60 ms a stage has at most 60 / 4 / 3 = 5 layers, of which a rule of 2 picks two at least:
+    # 8 layers work 4 * 8 * 3 / 2 = 48 a stage, and one layer's wait of 3 / 2 for the second stage,
+    # and 8 * 2 / 5 picked ones take 4 / 2 * 1 more each.
+    assert bound_within(way(body(8), 2), 60.0, 0.0) == pytest.approx(48 + 1.5 + 3.2 * 2)
+    assert bound_within(way(body(8), 2), math.inf, 7.0) == 7.0
+    assert bound_within(way(body(8), 6), 60.0, 0.0) == math.inf  # all five, as the rule of 5 picks
+    assert bound_within(body(8), 60.0, 7.0) == 7.0
+
+
+def test_the_smallest_block_that_fits_is_taken():
+    # Stage 0 holds two micro-batches of its 4 layers: 80 MB without recompute, 80 - 2 * 9 for each full one.
+    outcome = plan_pipeline(body(8, memory_limit_mb=62.0))
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.plan is not None
+    assert outcome.plan.counts[0, Recompute.FULL].tolist() == [1, 1]
+    # Five passes of F + B of a stage, 4 * 3 + 1 each: M + S - 1 = 5.
+    assert outcome.makespan_ms == pytest.approx(65.0)
+
+
+def test_what_a_target_costs_is_said():
+    outcome = with_cost_of_target(plan_pipeline(body(8, memory_limit_mb=62.0)), time_limit_s=5.0)
+    # Free, stage 1 holds one micro-batch and recomputes nothing: 13 + 12 in all, and by LB4 on stage 0
+    # a step takes 25 + 12 + (M - S) * 13 = 63.
+    free = plan_pipeline(body(8, memory_limit_mb=62.0, target=None))
+    assert outcome.without_target is not None
+    assert outcome.without_target.makespan_ms == free.makespan_ms == pytest.approx(63.0)
+    assert outcome.without_target.lower_bound_ms == free.lower_bound_ms
+
+
+def test_a_bound_without_the_target_holds_for_it():
+    problem = body(8)
+    outcome = replace(plan_pipeline(problem), lower_bound_ms=1.0, status=Status.FEASIBLE)
+    # Nothing is recomputed: no plan is faster than 5 * 12, which the target can say too.
+    proven = with_cost_of_target(outcome, time_limit_s=5.0)
+    assert proven.lower_bound_ms == pytest.approx(60.0)
+    assert proven.status is Status.OPTIMAL
+
+
+def test_without_a_target_or_a_plan_nothing_is_compared():
+    for problem in (body(8, target=None), body(8, memory_limit_mb=5.0)):
+        outcome = plan_pipeline(problem)
+        assert with_cost_of_target(outcome, time_limit_s=1.0) is outcome
+
+
+def test_one_kind_without_competing_types_loses_nothing_in_nested_lists():
+    outcome = plan_pipeline(body(8, target="mindformers", memory_limit_mb=62.0))
+    told = with_cost_of_target(outcome, time_limit_s=1.0).without_target
+    assert told is not None
+    assert told.makespan_ms == outcome.makespan_ms
+
+
+def test_nothing_fits_any_setting():
+    # All eight recomputed hold 2 * 4 * 1 MB on stage 0.
+    outcome = plan_pipeline(body(8, memory_limit_mb=5.0))
+    assert outcome.status is Status.INFEASIBLE
+    assert outcome.shortage is not None
+    assert outcome.shortage.smallest_limit_mb == pytest.approx(
+        6.0
+    )  # 3 layers twice on stage 0, 5 on the other
+
+
+def test_a_schedule_that_the_target_has_not_is_refused():
+    problem = body(8, schedule=ScheduleName.GPIPE)
+    with pytest.raises(InputError, match="Megatron-LM has no schedule gpipe"):
+        plan_pipeline(problem)
+
+
+def test_recompute_that_no_setting_says_is_refused():
+    kept = Fix(recompute=(((0, 0),) * 4 + ((1, 0),),))
+    with pytest.raises(InputError, match="no setting for recompute"):
+        plan_pipeline(body(8, fix=kept))
+
+
+def test_the_same_seed_gives_the_same_plan():
+    problem = body(9, interleave=2, memory_limit_mb=60.0)
+    first, second = (plan_pipeline(problem, seed=3) for _ in range(2))
+    assert first.plan == second.plan
+    assert first.lower_bound_ms == second.lower_bound_ms
