@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
@@ -116,7 +117,12 @@ def _place(plan: Plan, cell: int) -> CellPlace:
 
 def refuses(problem: Problem) -> tuple[str, ...]:
     """Say why MindFormers can run no plan of a problem."""
-    return _order_faults(problem)
+    faults = _order_faults(problem)
+    try:
+        _with_filled_cells(problem)
+    except InputError as error:
+        faults += tuple(f"MindFormers wants a layer in every cell: {fault}" for fault in error.faults)
+    return faults
 
 
 def _order_faults(problem: Problem) -> tuple[str, ...]:
@@ -142,9 +148,16 @@ def _order_faults(problem: Problem) -> tuple[str, ...]:
     return ()
 
 
+def _with_filled_cells(problem: Problem) -> Problem:
+    """Give a problem a layer in every cell that holds no HEAD or TAIL."""
+    if problem.min_layers_per_cell or problem.cells == 1:
+        return problem
+    return problem.changed(min_layers_per_cell=1)
+
+
 def ways(problem: Problem) -> tuple[Way, ...]:
     """List the one way: in every cell the types fall along the chain, each within the one before."""
-    return (Way(problem=problem),)
+    return (Way(problem=_with_filled_cells(problem)),)
 
 
 def unsaid(plan: Plan) -> tuple[str, ...]:

@@ -109,9 +109,10 @@ class YamlEdit:
 
     def result(self) -> str:
         """Text with the changes."""
-        splices = [*self._splices, *(self._added(*at, new) for at, new in self._missing.items())]
+        # At one place the keys of the innermost section come first, after a change of its last value.
+        missing = sorted(self._missing.items(), key=lambda item: -len(item[0][0]))
+        splices = [*self._splices, *(self._added(*at, new) for at, new in missing)]
         text = self.text
-        # From the end; of two at one place the later one first, so that it comes to stand behind.
         for _, (start, end, new) in sorted(enumerate(splices), key=lambda x: (x[1][0], x[0]), reverse=True):
             text = text[:start] + new + text[end:]
         edited = YamlEdit(text, self.where) if splices else self
@@ -189,6 +190,8 @@ class YamlEdit:
                     self._replace(inner, part)
         elif isinstance(node.value, list) and not node.flow_style:
             self._replace_block(key, node, value)
+        elif _is_empty(node):
+            self._splices.append((self._behind(key), self._behind(key), f" {_flow(value, '')}"))
         else:
             self._replace(node, value)
 
@@ -225,11 +228,15 @@ class YamlEdit:
 
     def _replace_block(self, key: Any, node: Any, value: object) -> None:
         """Splice a value in behind its key for the lines of a list or mapping below it."""
-        after = self.text.index(":", key.end_mark.index) + 1
+        after = self._behind(key)
         marks = re.match(r"[ \t]*&\S+", self.text[after:])
         after += marks.end() if marks else 0
         self._splices.append((after, after, f" {_flow(value, '')}"))
         self._splices.append((self._line_end(after), self._line_end(self._end(key, node)), ""))
+
+    def _behind(self, key: Any) -> int:
+        """Where the colon of a key ends."""
+        return self.text.index(":", key.end_mark.index) + 1
 
     def _alias(self, key: Any) -> tuple[int, int]:
         """Start and end of the alias behind a key."""
@@ -244,6 +251,8 @@ class YamlEdit:
         """Where the text of a value ends, comments behind it left out."""
         if key is not None and _is_alias(key, node):
             return self._alias(key)[1]
+        if key is not None and _is_empty(node):
+            return self._behind(key)
         if isinstance(node.value, list) and node.value and not node.flow_style:
             last = node.value[-1]
             return self._end(*last) if isinstance(last, tuple) else self._end(None, last)
@@ -263,7 +272,7 @@ class YamlEdit:
         node, line_break = self._section(parent), "\r\n" if "\r\n" in self.text else "\n"
         if not _is_map(node):
             key = (self._pairs(parent) or [])[-1][0]
-            at, column = self._line_end(node.end_mark.index), key.start_mark.column + _STEP
+            at, column = self._line_end(self._end(key, node)), key.start_mark.column + _STEP
         elif node.flow_style:
             inner = _flow(dict(new), "")[1:-1]
             at = self._end(*node.value[-1]) if node.value else node.end_mark.index - 1
@@ -281,6 +290,11 @@ def _is_map(node: Any) -> bool:
 def _is_alias(key: Any, node: Any) -> bool:
     """Whether a value stands elsewhere, before its key: where its anchor is."""
     return int(node.start_mark.index) < int(key.end_mark.index)
+
+
+def _is_empty(node: Any) -> bool:
+    """Whether nothing is written; the parser then puts the node anywhere before the next one."""
+    return bool(node.value == "" and node.start_mark.index == node.end_mark.index)
 
 
 def _leaves(node: Any, value: object) -> Iterator[tuple[Any, object]]:
