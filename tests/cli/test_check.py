@@ -40,7 +40,7 @@ REAL = {
         (),
         (0, 0),
         layers_of(61, 1),
-        "16 stages, 32 micro-batches, 1f1b, 62 layers, 1 of them for multi-token prediction, a limit of 56,320 MB",
+        "32 micro-batches, 1f1b, 62 layers, 1 of them for multi-token prediction, a limit of 56,320 MB",
     ),
     "mindformers/finetune_llama3_1_70b.yaml": (
         (),
@@ -282,8 +282,17 @@ def test_micro_batches_that_the_schedule_refuses_break_a_rule(config, model_file
     text = EVEN.replace("Et*5|t*5L", "Et*3|t*2|t*3|t*2L")
     result = run("check", config(text), "--model", model_file(ALONE), "-mb", "3", "--no-plan")
     assert result.exit_code == 1
-    assert "3 micro-batches are not a multiple of 2 stages" in result.stdout.split("rules broken\n")[1]
-    assert "not priced: there is no order of the ops for these sizes" in result.stdout
+    # 3 micro-batches in groups of 2 leave one.
+    said = result.stdout.split("rules broken\n")[1]
+    assert "--microbatch-group-size-per-virtual-pipeline-stage: must leave no micro-batches over" in said
+    assert "not priced: there is no order of the ops for these sizes" in said
+
+
+def test_a_schedule_that_does_not_exist_for_the_sizes_breaks_a_rule(config, model_file, run):
+    words = ("--model", model_file(ALONE), "--schedule", "zbv", "--no-plan")
+    result = run("check", config(EVEN), *words)
+    assert result.exit_code == 1
+    assert "schedule: zbv" in result.stdout.split("rules broken\n")[1]
 
 
 def test_an_option_that_the_framework_refuses_breaks_a_rule(config, model_file, run):

@@ -59,6 +59,7 @@ def test_what_is_written_is_read_back_as_the_same_plan(to, plan_file, model_file
     written.write_text(result.stdout, encoding="utf-8")
     plan = read_plan(path, read_model(model_file())).plan
     found = read_config(written, to)
+    assert plan is not None
     assert found.types == cell_types(plan)
     assert (found.stages, found.interleave, found.broken) == (2, 1, ())
 
@@ -159,12 +160,10 @@ def test_real_configurations_take_a_plan_and_give_it_back(name, plan_file, run, 
     found = read_config(config, layers=layers + mtp)
     assert found.broken == ()
     assert (found.stages, found.interleave) == (stages, chunks)
+    assert found.types is not None
     sizes = [len(cell) for row in found.types for cell in row]
-    wanted = (
-        [a + b for a, b in zip(*(sum(c["full"], []) for c in counts.values()), strict=True)]
-        if mtp
-        else sum(counts["Dec"]["full"], [])
-    )
+    per_entry = [[count for row in by_type["full"] for count in row] for by_type in counts.values()]
+    wanted = [sum(of_cell) for of_cell in zip(*per_entry, strict=True)]
     assert sizes == wanted
     # Lines that are not named as changed are there as before.
     gone = {int(line.split()[0]) for line in result.stderr.splitlines()[1:] if line.split()[1:2] == ["-"]}

@@ -161,7 +161,7 @@ def test_layers_that_are_dropped_are_no_plan():
 def test_a_type_that_is_not_measured_names_the_key_that_would_do():
     config = replace(CONFIG, types=(((SELECTIVE, NONE, NONE), (NONE, NONE)),))
     with pytest.raises(
-        InputError, match="'body0' as selective, .* add memory_select_rec in MB to this layer"
+        InputError, match=r"'body0' as selective, .* add memory_select_rec in MB to this layer"
     ):
         plan_of_config(config, model_of((5, False)))
     bare = Model(name="t", layers=(layer_from_times(name="b", kind=LayerKind.BODY, count=5, forward_ms=1),))
@@ -188,7 +188,7 @@ def test_everything_that_is_missing_is_said_at_once():
         "does not say the number of micro-batches; give --micro-batches",
         "does not say the layers of every cell: --num-layers is $N; offset: must add up to 1 (got 0)",
     ]
-    with pytest.raises(InputError, match="run.sh: 3 faults"):
+    with pytest.raises(InputError, match=r"run\.sh: 3 faults"):
         plan_of_config(config, model_of((5, False)))
 
 

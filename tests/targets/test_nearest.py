@@ -13,7 +13,7 @@ from sapp_ppb.plan import plan_from_matrices
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets import TARGETS, can_say_cell, target_named
-from sapp_ppb.targets.nearest import nearest
+from sapp_ppb.targets.nearest import Nearest, nearest
 from sapp_ppb.targets.nested_cell import nested_cell
 from tests.strategies import random_plan
 
@@ -41,6 +41,13 @@ def problem_of(*layers, stages=2, interleave=1, micro_batches=8, schedule=None, 
         schedule=schedule,
         **more,
     )
+
+
+def found_for(plan, target) -> Nearest:
+    """Nearest plan, where there is one."""
+    found = nearest(plan, target_named(target))
+    assert found is not None
+    return found
 
 
 def every_nested(layers, sizes):
@@ -125,6 +132,7 @@ def test_no_setting_of_the_whole_model_is_nearer(target, seed):
             counts = fix.places.counts(by_entry)
         else:
             counts = np.zeros_like(plan.counts)
+            assert types is not None
             counts[:, types[0]] = by_entry
         assert found.differing <= int(np.maximum(counts - plan.counts, 0).sum())
 
@@ -133,7 +141,7 @@ def test_of_equally_near_plans_the_one_that_adds_no_memory_is_taken():
     problem = problem_of(body("Dec", 8))
     plan = plan_from_matrices(problem, {"Dec": {"none": [[1, 3]], "full": [[3, 1]]}})
     # Blocks of 1, 2 and 3 change two layers each; 1 adds 2 x 56 MB on stage 0, 2 adds 56 MB, 3 adds none.
-    found = nearest(plan, target_named("megatron"))
+    found = found_for(plan, "megatron")
     assert (found.differing, found.added_mb, found.added_ms) == (2, 0.0, 2.0)
     assert found.words.endswith("--recompute-num-layers 3")
 
@@ -141,7 +149,7 @@ def test_of_equally_near_plans_the_one_that_adds_no_memory_is_taken():
 def test_selective_gives_way_to_the_more_frequent_comm():
     problem = problem_of(body("Dec", 8))
     plan = plan_from_matrices(problem, {"Dec": {"selective": [[1, 0]], "comm": [[3, 0]], "none": [[0, 4]]}})
-    found = nearest(plan, target_named("mindformers"))
+    found = found_for(plan, "mindformers")
     assert found.differing == 1
     assert found.plan.counts[0, Recompute.COMM].tolist() == [4, 0]
 
@@ -150,7 +158,7 @@ def test_every_nth_layer_is_counted_over_the_chunks_of_a_stage():
     # Three layers a cell: a stage builds 6, and of every 4 the fourth is full: the first of its second chunk.
     problem = problem_of(body("Dec", 12), interleave=2)
     wanted = {"Dec": {"none": [[3, 3], [2, 2]], "full": [[0, 0], [1, 1]]}}
-    found = nearest(plan_from_matrices(problem, wanted), target_named("torchtitan"))
+    found = found_for(plan_from_matrices(problem, wanted), "torchtitan")
     assert (found.differing, found.words) == (0, 'mode = "selective", selective_ac_option = "4"')
 
 
@@ -159,7 +167,7 @@ def test_multi_token_prediction_runs_as_the_layer_before_it():
     plan = plan_from_matrices(
         problem, {"Dec": {"full": [[3, 1]], "none": [[0, 1]]}, "mtp": {"full": [[0, 1]]}}
     )
-    found = nearest(plan, target_named("mindformers"))
+    found = found_for(plan, "mindformers")
     # MTP alone changes to none, or the layer before it to full: one layer; none adds 56 MB, full none.
     assert (found.differing, found.added_mb) == (1, 0.0)
     assert found.plan.counts[0, Recompute.NONE].sum() == 0
@@ -178,7 +186,7 @@ def test_none_is_near_where_the_schedule_is_refused(target, schedule):
 def test_what_bound_the_planner_does_not_bind_the_nearest_plan():
     problem = problem_of(body("Dec", 8), recompute=(Recompute.SELECTIVE, Recompute.COMM))
     plan = plan_from_matrices(problem, {"Dec": {"selective": [[2, 4]], "comm": [[2, 0]]}})
-    found = nearest(plan, target_named("megatron"))
+    found = found_for(plan, "megatron")
     assert found.plan.problem.recompute is None
     # Selective for all changes the two layers of comm; none or full would change all eight.
     assert found.plan.counts[0, Recompute.SELECTIVE].tolist() == [4, 4]
@@ -188,6 +196,6 @@ def test_a_layer_that_lacks_a_type_is_given_another():
     memory = {Recompute.SELECTIVE: 45, Recompute.FULL: 4}
     problem = problem_of(body("Dec", 4), body("Moe", 4, memory))
     plan = plan_from_matrices(problem, {"Dec": {"none": [[4, 0]]}, "Moe": {"full": [[0, 4]]}})
-    found = nearest(plan, target_named("megatron"))
+    found = found_for(plan, "megatron")
     # Neither none nor a block leaves all layers types that they have; selective changes 8 layers, full 4.
     assert (found.differing, found.words.split()[-1]) == (4, "uniform")

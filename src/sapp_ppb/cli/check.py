@@ -110,7 +110,8 @@ def check(
         min_layers=min_layers,
     )
     known = None if model is None else read_model(model)
-    read = read_config(config, from_, None if known is None else known.body_count)
+    layers = None if known is None else known.body_count
+    read = read_config(config, from_, layers=layers, micro_batches=micro_batches)
     planning = None if no_plan else {"time_limit_s": time_limit, "seed": seed}
     checked = _checked(read, known, given, planning)
     if json_:
@@ -147,9 +148,8 @@ def _checked(
         plan = plan_of_config(config, model, given)
     except ScheduleError as error:
         rule = _no_order(error, given.get("micro_batches", config.micro_batches))
-        return replace(
-            checked, broken=(*config.broken, rule), unpriced="there is no order of the ops for these sizes"
-        )
+        unpriced = "there is no order of the ops for these sizes"
+        return replace(checked, broken=config.broken or (rule,), unpriced=unpriced)
     except InputError as error:
         if not config.broken:
             raise
@@ -174,7 +174,8 @@ def _broken_by(plan: "Plan", config: "PipelineConfig", given: dict[str, Any]) ->
     """Rules of the framework that sizes given as options break."""
     from sapp_ppb.targets import TARGETS, BrokenRule, target_named
 
-    options = [name for name in ("micro_batches", "schedule", "micro_batch_group") if name in given]
+    own = {"micro_batches": config.micro_batches, "schedule": None, "micro_batch_group": None}
+    options = [name for name in own if name in given and given[name] != own[name]]
     if config.target not in TARGETS or not options or plan.problem.stages == 1:
         return ()
     option = options[0]

@@ -95,7 +95,11 @@ def _beginning(path: str | PathLike[str]) -> str:
 
 
 def read_config(
-    path: str | PathLike[str], framework: str | None = None, layers: int | None = None
+    path: str | PathLike[str],
+    framework: str | None = None,
+    *,
+    layers: int | None = None,
+    micro_batches: int | None = None,
 ) -> PipelineConfig:
     """
     Read the configuration of any framework.
@@ -106,6 +110,8 @@ def read_config(
         Whose it is; None to tell from the file.
     layers
         BODY layers of the model, for a framework whose configuration does not say them.
+    micro_batches
+        Micro-batches of a step, for a framework whose configuration does not say them.
 
     Raises
     ------
@@ -117,7 +123,7 @@ def read_config(
     found = framework_of(path) if framework is None else Framework(framework)
     if found is None:
         raise InputError(str(path), [_not_told(path)])
-    return _reader(found, layers)(path)
+    return _reader(found, layers, micro_batches)(path)
 
 
 def _not_told(path: str | PathLike[str]) -> str:
@@ -131,7 +137,9 @@ def _not_told(path: str | PathLike[str]) -> str:
     return f"is no configuration that is known: these are {_KNOWN}; name the framework with --from"
 
 
-def _reader(framework: Framework, layers: int | None) -> Callable[[str | PathLike[str]], PipelineConfig]:
+def _reader(
+    framework: Framework, layers: int | None, micro_batches: int | None
+) -> Callable[[str | PathLike[str]], PipelineConfig]:
     """Give the reader of a framework, imported only when it is asked for."""
     if framework is Framework.MINDFORMERS:
         from sapp_ppb.readers.mindformers_config import read_mindformers
@@ -140,7 +148,7 @@ def _reader(framework: Framework, layers: int | None) -> Callable[[str | PathLik
     if framework is Framework.MEGATRON:
         from sapp_ppb.readers.megatron_config import read_megatron
 
-        return read_megatron
+        return lambda path: read_megatron(path, micro_batches)
     if framework is Framework.TORCHTITAN:
         from sapp_ppb.readers.torchtitan_config import read_torchtitan
 
