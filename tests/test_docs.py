@@ -9,10 +9,10 @@ from tests.cli.test_cli_options import OPTIONS
 
 DOCS = Path(__file__).parent.parent / "docs"
 LINES = [
-    (path.name, line.split("#")[0].rstrip())
-    for path in sorted(DOCS.glob("*.md"))
+    (path.name, line.split("#")[0].strip())
+    for path in sorted(DOCS.rglob("*.md"))
     for line in path.read_text(encoding="utf-8").splitlines()
-    if line.startswith("sapp-ppb ")
+    if line.lstrip().startswith("sapp-ppb ")
 ]
 
 

@@ -199,6 +199,7 @@ OPTIONS = {
         "to": ("--to",),
         "into": ("--into",),
         "model": ("--model",),
+        "python": ("--python",),
         "nearest_": ("--nearest",),
         "output": ("--output", "-o"),
         "force": ("--force",),

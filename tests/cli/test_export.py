@@ -71,6 +71,15 @@ def test_no_model_file_is_needed(to, plan_file, model_file, run):
     assert run("export", path, "--to", to).stdout == with_model.stdout != ""
 
 
+def test_statements_of_python_are_read_back(plan_file, run, tmp_path):
+    result = run("export", plan_file({"Dec": {"full": [[4, 6]]}}), "--to", "torchtitan", "--python")
+    file = tmp_path / "job.py"
+    file.write_text(result.stdout, encoding="utf-8")
+    found = read_config(file)
+    assert found.types is not None
+    assert [len(cell) for cell in found.types[0]] == [4, 6]
+
+
 def test_a_list_without_a_model_has_body_layers_only_and_says_so(plan_file, run):
     result = run("export", plan_file({"Dec": {"none": [[1, 1]]}}), "--to", "csv")
     assert result.stdout == "index,name,stage,chunk,recompute\n0,Dec,0,0,none\n1,Dec,1,0,none\n"
@@ -204,6 +213,8 @@ def test_a_new_file_is_written_once(plan_file, run, tmp_path):
             ("--to", "csv", "--into", "x"),
             "--into: edits a framework's configuration; write csv with --output",
         ),
+        (("--to", "megatron", "--python"), "--python: goes with --to torchtitan and without --into"),
+        (("--to", "torchtitan", "--python", "--into", "job.py"), "--python: goes with --to torchtitan"),
         (("--into", "nothing"), "nothing: does not tell whose configuration it is; give --to"),
         (("--to", "megatron", "--into", "none.sh"), "none.sh: there is no such file"),
     ],
