@@ -9,7 +9,6 @@ from sapp_ppb.readers import read_model, read_plan
 from sapp_ppb.readers.framework import read_config
 from sapp_ppb.targets import cell_types
 from sapp_ppb.writers.exports import EXPORTS
-from tests.cli.conftest import BODY, HEAD, TAIL
 
 CONFIGS = Path(__file__).parents[1] / "data" / "configs"
 MIXED = {"none": [[2, 4]], "full": [[3, 1]]}
@@ -231,8 +230,3 @@ def test_a_plan_of_nothing_that_fits_is_refused(model_file, run, tmp_path):
         result = run("export", tmp_path / "out" / "plan.json", "--to", "megatron", *words)
         assert (result.exit_code, result.stdout) == (2, "")
         assert "give" in result.stderr
-
-
-def test_the_small_model_has_a_head_and_a_tail():
-    # What the lists of layers above are about.
-    assert (HEAD["type"], BODY["nb_layer"], TAIL["type"]) == ("HEAD", 10, "TAIL")
