@@ -43,11 +43,11 @@ def _page(
     outcome: "Outcome", timeline: "Timeline | None", path: Path, force: bool, tokens: int | None
 ) -> None:
     from sapp_ppb.report.page import write_page
-    from sapp_ppb.writers import mindformers_lists, mindformers_text, plan_to_json
+    from sapp_ppb.writers import mindformers_lists, mindformers_lists_text, plan_to_json
 
     lists = {"Plan file": plan_to_json(outcome)}
     if outcome.plan is not None:
-        lists = {"MindFormers": mindformers_text(mindformers_lists(outcome.plan))} | lists
+        lists = {"MindFormers": mindformers_lists_text(mindformers_lists(outcome.plan))} | lists
     write_page(outcome, timeline, path, lists=lists, tokens=tokens, force=force)
 
 

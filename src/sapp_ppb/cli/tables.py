@@ -24,7 +24,7 @@ from sapp_ppb.report.summary import (
     summary_rows,
     title_text,
 )
-from sapp_ppb.writers import mindformers_lists, mindformers_text
+from sapp_ppb.writers import mindformers_lists, mindformers_lists_text
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
@@ -64,7 +64,7 @@ def outcome_text(
         page += [Text(), _comparison(outcome, compared)]
     if drawn:
         page += [Text(), timeline_text(timeline, terminal_columns())]
-    lists = mindformers_text(mindformers_lists(timeline.plan))
+    lists = mindformers_lists_text(mindformers_lists(timeline.plan))
     return f"{rendered(page)}\nMindFormers lists, [chunk][stage]\n{lists}"
 
 
