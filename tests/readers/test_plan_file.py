@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from sapp_ppb.costs import Cost, Recompute
 from sapp_ppb.errors import FileNote, InputError
-from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy
+from sapp_ppb.fix import Fix, PlaceRule
+from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy, WithoutTarget
 from sapp_ppb.readers import read_plan
 from sapp_ppb.schedules import OrderFile, ScheduleName
 from sapp_ppb.writers import plan_to_json
@@ -25,6 +26,22 @@ SIGNED = st.floats(-10, 10)
 def knows_none(problem) -> bool:
     """Whether every layer may be left alone and says what it holds then."""
     return all(Recompute.NONE in problem.considered(layer) for layer in problem.model.bodies)
+
+
+PLACE_RULES = (
+    PlaceRule(recompute=Recompute.FULL, first=2),
+    PlaceRule(recompute=Recompute.SELECTIVE, first=1, entries_left=1),
+    PlaceRule(recompute=Recompute.FULL, every=3),
+)
+
+
+def may_follow(problem, rule) -> bool:
+    """Whether a rule of places can be given for a problem."""
+    try:
+        replace(problem, fix=Fix(places=rule))
+    except InputError:
+        return False
+    return True
 
 
 @st.composite
@@ -51,6 +68,10 @@ def outcomes(draw):
         and knows_none(problem)
     ):
         problem = replace(problem, fix=plan.recompute)
+    rules = [rule for rule in PLACE_RULES if may_follow(problem, rule)]
+    if rules and draw(st.booleans()):
+        layers = draw(st.sampled_from([None, plan.split.layers]))
+        problem = replace(problem, fix=Fix(layers=layers, places=draw(st.sampled_from(rules))))
     plan = replace(plan, problem=problem)
     infeasible = draw(st.booleans())
     known = draw(st.booleans())
@@ -81,6 +102,9 @@ def outcomes(draw):
         seconds=draw(NUMBERS),
         seed=draw(st.integers(0, 2**32 - 1)),
         shortage=shortage if infeasible else None,
+        without_target=None
+        if infeasible or draw(st.booleans())
+        else WithoutTarget(makespan_ms=draw(NUMBERS), lower_bound_ms=draw(NUMBERS)),
     )
 
 

@@ -139,7 +139,13 @@ PROBLEM_KEYS: Mapping[str, Check] = {
     "order": _or(_object),
     "estimate": _boolean,
 }
-FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object}
+FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object, "places": _object}
+PLACES_KEYS: Mapping[str, Check] = {
+    "recompute": partial(_word, words=LABELS),
+    "first": partial(_whole, least=1),
+    "every": partial(_whole, least=1),
+    "entries_left": _whole,
+}
 ORDER_KEYS: Mapping[str, Check] = {"path": text_fault, "sha256": _hash}
 OUTCOME_KEYS: Mapping[str, Check] = {
     "status": partial(_word, words=tuple(status.value for status in Status)),
@@ -179,6 +185,9 @@ _OPTIONAL = frozenset(
         "recompute_working_set",
         "fix",
         "layers",
+        "first",
+        "every",
+        "entries_left",
         "sequence_chunks",
         "p2p_mode",
         "overlap_factor",

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from sapp_ppb.costs import Recompute
 from sapp_ppb.schedules import MicroBatchGroup, OrderFile, ScheduleName
 
+# What a list of layers says of itself, for those who read it and those who write it.
+LAYERS_FORMAT = "sapp-ppb-layers"
+LAYERS_VERSION = 1
+LAYERS_COLUMNS = ("index", "name", "stage", "chunk", "recompute")
 # Type of each layer of each cell, indexed [chunk][stage], in the order of the chain.
 CellTypes = tuple[tuple[tuple[Recompute, ...], ...], ...]
 

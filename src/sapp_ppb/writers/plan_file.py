@@ -9,6 +9,7 @@ import numpy as np
 from sapp_ppb.costs import Recompute
 from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.files import write_text_atomic
+from sapp_ppb.fix import PlaceRule
 from sapp_ppb.plan import PLAN_FORMAT, PLAN_VERSION, Bubble, Outcome, Plan, Shortage
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import OrderFile, P2PMode
@@ -111,9 +112,12 @@ def _fix(problem: Problem) -> object:
     """Lay out what is fixed as the counts are; None, which is not written, for nothing."""
     if problem.fix is None:
         return None
-    cells = np.array(problem.cell_at)
-    if problem.fix.layers is not None:
-        return {"layers": np.array(problem.fix.layers)[cells].tolist()}
+    cells, rule = np.array(problem.cell_at), problem.fix.places
+    if problem.fix.recompute is None:
+        split = problem.fix.layers
+        return ({} if split is None else {"layers": np.array(split)[cells].tolist()}) | (
+            {} if rule is None else {"places": _places(rule)}
+        )
     kept = zip(problem.model.bodies, problem.fix.recomputed, strict=True)
     return {
         "recompute": {
@@ -121,6 +125,12 @@ def _fix(problem: Problem) -> object:
             for layer, counts in kept
         }
     }
+
+
+def _places(rule: PlaceRule) -> dict[str, object]:
+    """Say a rule of places; of the first layers and every n-th one is given."""
+    known = {"first": rule.first, "every": rule.every, "entries_left": rule.entries_left or None}
+    return {"recompute": rule.recompute.label} | {k: v for k, v in known.items() if v is not None}
 
 
 def _counts(plan: Plan) -> dict[str, object]:
