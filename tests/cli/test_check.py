@@ -128,6 +128,10 @@ def test_an_uneven_pipeline_is_told_what_it_would_gain(config, model_file, run):
     # Stage 0 works 4 x (70 + 140) ms and is idle once: its two forwards end at 140 ms, and the first
     # backward of stage 1 at 70 + 30 + 60 = 160.  The planner's 5 and 5 take 750, and 2 layers move.
     assert document["price"]["makespan_ms"] == 860.0
+    page = (CONFIGS.parents[2] / "docs" / "frameworks.md").read_text(encoding="utf-8")
+    shown = json.loads(page.split("```json\n")[1].split("```")[0])
+    for part in ("price", "planner"):
+        assert list(document[part]) == list(shown[part])
     planner = document["planner"]
     assert planner["shorter"] == pytest.approx(1 - 750 / 860)
     assert (planner["moved_layers"], planner["more_recomputed"]) == (2, 0)

@@ -293,7 +293,7 @@ def test_version(run):
         ("-manual", "sapp-ppb compare"),
         ("-seq", "--sequence-chunks"),
         ("-init", "sapp-ppb costs init"),
-        ("-train", "not available"),
+        ("-train", "check the YAML with 'sapp-ppb check TRAIN.yaml --model MODEL.json'"),
         ("-dump", "sapp-ppb costs"),
         ("-cm", "--p2p"),
         ("-O", "--time-limit"),

@@ -60,6 +60,7 @@ def _sizes(config: PipelineConfig) -> str:
             _number(config.micro_batches, "micro-batch"),
             *([] if config.schedule is None else [config.schedule.value]),
             *([] if group is None else [f"groups of {group}"]),
+            *([] if config.sequence_chunks == 1 else [f"{config.sequence_chunks} sequence chunks"]),
             _number(config.layers, "layer") + mtp,
             *([] if limit is None else [f"a limit of {limit_text(limit)} MB"]),
         ]

@@ -141,6 +141,7 @@ def _config(config: PipelineConfig) -> dict[str, object]:
         "micro_batches": config.micro_batches,
         "schedule": None if config.schedule is None else config.schedule.value,
         "micro_batch_group": config.micro_batch_group,
+        "sequence_chunks": config.sequence_chunks,
         "layers": config.layers,
         "mtp_layers": config.mtp_layers,
         "memory_limit_mb": config.memory_limit_mb,
@@ -167,6 +168,7 @@ def _price(timeline: "Timeline") -> dict[str, object]:
         "limit_mb": [float(mb) for mb in problem.limit_per_stage_mb] if limited else None,
         "fits": timeline.fits_memory,
         "recomputed_layers": timeline.plan.recomputed_layers,
+        "estimate": bool(problem.model.estimated),
     }
 
 
