@@ -83,7 +83,7 @@ def test_what_a_framework_costs_is_what_the_table_says(limit_mb, target, free_ms
     problem = Problem(model=model, stages=8, micro_batches=64, memory_limit_mb=limit_mb, target=target)
     outcome = with_cost_of_target(plan_pipeline(problem), time_limit_s=5)
     assert outcome.status is Status.OPTIMAL
-    assert outcome.makespan_ms == pytest.approx(float(said_ms), abs=0.5)
+    assert outcome.makespan_ms == pytest.approx(said_ms, abs=0.5)
     assert outcome.without_target is not None
     assert outcome.without_target.makespan_ms == pytest.approx(free_ms, abs=0.5)
     assert outcome.without_target.lower_bound_ms == pytest.approx(free_ms, abs=0.5)
