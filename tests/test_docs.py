@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from sapp_ppb import Problem, plan_pipeline, read_model
+from sapp_ppb.plan import Status
+from sapp_ppb.planner import with_cost_of_target
 from sapp_ppb.targets import PipelineConfig
 from sapp_ppb.writers.check_file import Checked, check_to_json
 from tests.cli.conftest import environment
@@ -57,3 +60,30 @@ def test_the_document_of_a_check_has_the_keys_that_the_frameworks_page_shows():
     found = json.loads(check_to_json(Checked(config=config, broken=(), unknown=())))
     assert list(found) == list(shown)
     assert list(found["config"]) == list(shown["config"])
+
+
+def _costs():
+    """Limit, framework, makespan of any plan and of the framework's best, out of the table of costs."""
+    text = (DOCS / "frameworks.md").read_text(encoding="utf-8")
+    for row in re.findall(r"^\| `-s 8 (.*)", text, re.MULTILINE):
+        sizes, free, *cells = [cell.strip(" `") for cell in row.strip("|").split("|")]
+        for target, cell in zip(("mindformers", "megatron", "torchtitan"), cells, strict=True):
+            number = cell.split(": ")[-1] if ":" in cell else free
+            free_ms, said_ms = (float(words.replace(",", "")) for words in (free, number))
+            yield float(sizes.split("-mem ")[1]), target, free_ms, said_ms
+
+
+@pytest.mark.parametrize(("limit_mb", "target", "free_ms", "said_ms"), list(_costs()))
+def test_what_a_framework_costs_is_what_the_table_says(limit_mb, target, free_ms, said_ms):
+    model = read_model(DOCS.parent / "examples" / "llama2_70b.json")
+    problem = Problem(model=model, stages=8, micro_batches=64, memory_limit_mb=limit_mb, target=target)
+    outcome = with_cost_of_target(plan_pipeline(problem), time_limit_s=5)
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.makespan_ms == pytest.approx(said_ms, abs=0.5)
+    assert outcome.without_target is not None
+    assert outcome.without_target.makespan_ms == pytest.approx(free_ms, abs=0.5)
+    assert outcome.without_target.lower_bound_ms == pytest.approx(free_ms, abs=0.5)
+
+
+def test_the_table_of_costs_has_nine_proven_cells():
+    assert len(list(_costs())) == 9
