@@ -24,7 +24,7 @@ def noise_text(found: "Robustness") -> str:
         table.add_row(
             "the plan" if number == 0 else f"runner-up {number}",
             split_text(each),
-            *(f"{ms:,.1f}" for ms in (each.makespan_ms, each.median_ms, each.p95_ms)),
+            *(f"{ms:,.1f}" for ms in (each.step_ms, each.median_ms, each.p95_ms)),
             style="bold" if each is best else None,
         )
     percent = f"{100 * found.noise:.3g} %"

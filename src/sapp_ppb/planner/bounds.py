@@ -1,11 +1,14 @@
 """Bounds that every plan obeys, computed before any search."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sapp_ppb.planner.families import PathFamilies
 from sapp_ppb.planner.segments import chain_segments
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked, splits_backward
+
+Floats = NDArray[np.float64]
 
 # Beyond this many numbers the tables of runs cost more memory and time than the bound is worth.
 _LARGEST_TABLE = 60_000_000
@@ -26,12 +29,16 @@ def lower_bound(problem: Problem) -> float:
 
 def work_bound(problem: Problem) -> float:
     """
-    All work, in the fastest type of every layer, shared evenly by the stages.
+    All work, in the fastest type of every layer, shared by the stages as their speeds allow.
 
-    Stage s also waits for the first micro-batch to come up through the s cells
+    Stage s of speed v_s does at most v_s (T - w_s) of it, w_s being what else it spends
+    the step on, so T is at least the work and all v_s w_s over the sum of the speeds.
+    Stage s waits for the first micro-batch to come up through the s cells
     before it, and for the last to go back down: its fewest layers, and HEAD and
-    TAIL, are counted (whole backwards only; with sequence chunks one of them).  The overhead
-    of a forward and a backward, for every sequence chunk, comes on top in every cell.
+    TAIL, are counted (whole backwards only; with sequence chunks one of them), and what
+    stage 0 does after its last op comes behind.  What s itself does after its last op may be
+    longer than both.  The overhead of a forward and a backward, for every sequence chunk,
+    comes on top in every cell.
 
     Examples
     --------
@@ -41,15 +48,19 @@ def work_bound(problem: Problem) -> float:
     >>> work_bound(problem)  # two stages share 4 * 2 * 3 = 24; stage 1 waits for one layer's 3: (24 + 3) / 2
     13.5
     """
-    tables = layer_tables(problem)
+    tables, speeds = layer_tables(problem), np.array(problem.speed_per_stage)
     usable = np.where(tables.considered, tables.backward_ms, np.inf).min(axis=1)
     each = tables.forward_ms + usable
     fixed = tables.fixed.forward_ms + tables.fixed.backward_ms
     work = float(each @ [layer.count for layer in problem.model.bodies]) + float(fixed.sum())
-    waits = 0.0 if splits_backward(problem) else _least_waits(problem, tables, float(each.min()))
-    overhead_ms = problem.cells * _overhead_ms(problem)
-    busy = problem.micro_batches * (work * least_share_worked(problem) + overhead_ms)
-    return (busy + waits / problem.sequence_chunks) / problem.stages
+    extra_ms = np.array(problem.extra_per_stage_ms)
+    idle_ms = extra_ms
+    if not splits_backward(problem):
+        waits = _least_waits(problem, tables, float(each.min())) / problem.sequence_chunks
+        idle_ms = np.maximum(waits + extra_ms[0], extra_ms)
+    overhead_ms = problem.interleave * _overhead_ms(problem)
+    busy = problem.micro_batches * (work * least_share_worked(problem) + overhead_ms * float(speeds.sum()))
+    return float((busy + speeds @ idle_ms) / speeds.sum())
 
 
 def _overhead_ms(problem: Problem) -> float:
@@ -57,17 +68,20 @@ def _overhead_ms(problem: Problem) -> float:
     return 2 * problem.sequence_chunks * problem.model.op_overhead_ms
 
 
-def _least_waits(problem: Problem, tables: LayerTables, least_ms: float) -> float:
-    """Sum over the stages of what each must wait at both ends together."""
+def _least_waits(problem: Problem, tables: LayerTables, least_ms: float) -> Floats:
+    """Find what each stage must wait at both ends together; shape (S,)."""
     cell_ms = [
-        tables.fixed.forward_ms[cell]
-        + tables.fixed.backward_ms[cell]
-        + problem.least_layers(cell) * least_ms
+        (
+            tables.fixed.forward_ms[cell]
+            + tables.fixed.backward_ms[cell]
+            + problem.least_layers(cell) * least_ms
+        )
+        / problem.speed_per_cell[cell]
         + _overhead_ms(problem)
         for cell in range(problem.cells)
     ]
     first = [min(problem.cells_of(stage)) for stage in range(problem.stages)]
-    return float(sum(sum(cell_ms[:cell]) for cell in first))
+    return np.array([sum(cell_ms[:cell]) for cell in first])
 
 
 def path_bound(problem: Problem) -> float:

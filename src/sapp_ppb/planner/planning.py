@@ -246,9 +246,9 @@ def _needed(outcome: Outcome) -> float:
 def _renamed(problem: Problem, best: Outcome, bound_ms: float, seconds: float) -> Outcome:
     """Tell the outcome of the last run as the whole problem's, with the least bound of all."""
     assert best.plan is not None, "an outcome with a plan"  # noqa: S101
-    assert best.makespan_ms is not None, "an outcome with a plan"  # noqa: S101
-    bound_ms = min(bound_ms, best.makespan_ms)
-    proven = best.makespan_ms - bound_ms <= PROVEN * best.makespan_ms
+    assert best.step_ms is not None, "an outcome with a plan"  # noqa: S101
+    bound_ms = min(bound_ms, best.step_ms)
+    proven = best.step_ms - bound_ms <= PROVEN * best.step_ms
     stopped_by = StoppedBy.BUDGET if best.stopped_by is StoppedBy.PROOF else best.stopped_by
     return replace(
         best,
