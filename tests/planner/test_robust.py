@@ -43,7 +43,7 @@ def one_stage(
 def test_without_noise_every_draw_is_the_makespan(plan: Plan) -> None:
     found = robustness(outcome_of(plan), 0.0, draws=3)
     makespan = simulate(plan).makespan_ms
-    for each in (found.chosen.makespan_ms, found.chosen.median_ms, found.chosen.p95_ms):
+    for each in (found.chosen.step_ms, found.chosen.median_ms, found.chosen.p95_ms):
         assert each == pytest.approx(makespan, rel=1e-9)
     assert len(found.plans) <= 9
 
@@ -70,7 +70,7 @@ def test_every_head_and_tail_varies_too_and_the_overhead_does_not() -> None:
     # 3 x 4 layers of 3 ms: 36 with a deviation of 5 % / sqrt(12), and 2 ops of 100.
     plan = one_stage(count=4, ends=True, overhead_ms=100.0)
     found = robustness(outcome_of(plan), 0.05, draws=20_000).chosen
-    assert found.makespan_ms == 236.0
+    assert found.step_ms == 236.0
     assert (found.p95_ms - 236) / 36 == pytest.approx(1.645 * 0.05 / np.sqrt(12), rel=0.05)
 
 
@@ -116,7 +116,7 @@ def test_a_stage_of_more_layers_is_surer_and_can_be_worth_a_longer_step() -> Non
     fast, sure = uneven()
     found = robustness(outcome_of(fast, sure), 0.2)
     assert found.chosen.plan == fast
-    assert (found.chosen.makespan_ms, found.best_at_p95.makespan_ms) == (2940.0, 3000.0)
+    assert (found.chosen.step_ms, found.best_at_p95.step_ms) == (2940.0, 3000.0)
     assert found.best_at_p95.plan == sure
     assert found.best_at_p95.p95_ms < 0.98 * found.chosen.p95_ms
 
@@ -131,7 +131,7 @@ def test_what_was_met_comes_first_and_then_splits_with_one_layer_moved() -> None
         (4, 2),
     ]
     assert found.plans[0].plan == fast
-    times = [each.makespan_ms for each in found.plans[1:]]
+    times = [each.step_ms for each in found.plans[1:]]
     assert times == sorted(times)
 
 

@@ -85,7 +85,8 @@ class Separator:
             cut = PathCut(uses=folded, fixed_ms=fixed_ms, length_ms=float(totals[k]))
             name = folded.tobytes()
             # Paths through the same ops may end with what different stages do after their last one.
-            if cut.length_ms > above_ms and fixed_ms > self._known.get(name, -math.inf) + _SAME * above_ms:
+            known_ms = self._known.get(name, -math.inf) + _SAME * cut.length_ms
+            if cut.length_ms > above_ms and fixed_ms > known_ms:
                 self._known[name] = fixed_ms
                 cuts.append(cut)
         return cuts
