@@ -75,7 +75,7 @@ def reference(plan: Plan) -> Reference:
 
 
 def of_stage(value: PerStage | None, stage: int, *, usually: float) -> float:
-    """Number of a stage, where one is given for all, one for each or none."""
+    """Find the number of a stage, where one is given for all, one for each or none."""
     if value is None:
         return usually
     return value[stage] if isinstance(value, tuple) else value

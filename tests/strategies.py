@@ -142,10 +142,9 @@ def with_devices(rng: Random, problem: Problem) -> Problem:
     extras: list[PerStage] = [rng.uniform(0, 50), _list(rng, problem.stages, 0, 50)]
     extras.append(tuple(rng.choice([0.0, 30.0]) for _ in range(problem.stages)))
     speed, extra = rng.choice(speeds), rng.choice(extras)
-    given = rng.choice(
-        [{"stage_speed": speed}, {"step_extra_ms": extra}, {"stage_speed": speed, "step_extra_ms": extra}]
-    )
-    return replace(problem, **given)
+    with_speed, with_extra = rng.choice([(True, False), (False, True), (True, True)])
+    problem = replace(problem, stage_speed=speed) if with_speed else problem
+    return replace(problem, step_extra_ms=extra) if with_extra else problem
 
 
 def random_mode(rng: Random, problem: Problem) -> Problem:

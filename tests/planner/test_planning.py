@@ -72,9 +72,7 @@ class Case:
         return f"seed {self.seed}, target {self.problem.target}{', unequal devices' if unequal else ''}"
 
 
-def solved(
-    seed: int, target: str | None, most_plans: int = _MOST_PLANS, *, devices: bool = False
-) -> Case:
+def solved(seed: int, target: str | None, most_plans: int = _MOST_PLANS, *, devices: bool = False) -> Case:
     problem = small_problem(Random(seed), most_plans=most_plans, target=target, runs=True, devices=devices)
     plans = all_plans(problem, nested=target is not None)
     return Case(

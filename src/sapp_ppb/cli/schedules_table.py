@@ -8,6 +8,7 @@ from rich.text import Text
 
 from sapp_ppb.cli.tables import rendered
 from sapp_ppb.plan import Outcome, Status
+from sapp_ppb.report.words import step_word
 
 if TYPE_CHECKING:
     from sapp_ppb.planner import ScheduleChoice
@@ -24,7 +25,13 @@ def schedules_text(choices: "Sequence[ScheduleChoice]") -> str:
     """
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("schedule", no_wrap=True)
-    for heading in ("chunks", "makespan,\nms", "ratio", "bubble", "highest\npeak, MB"):
+    for heading in (
+        "chunks",
+        f"{step_word(choices[0].problem)},\nms",
+        "ratio",
+        "bubble",
+        "highest\npeak, MB",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("gap")
     best_ms = choices[0].step_ms

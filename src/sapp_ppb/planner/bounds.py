@@ -48,19 +48,52 @@ def work_bound(problem: Problem) -> float:
     >>> work_bound(problem)  # two stages share 4 * 2 * 3 = 24; stage 1 waits for one layer's 3: (24 + 3) / 2
     13.5
     """
+    return _work_bound(problem, _idle_ms(problem))
+
+
+def any_order_bound(problem: Problem) -> float:
+    """
+    Work bound that holds in whatever order the devices of the stages stand.
+
+    No device is faster than the fastest, and the sum of v_s w_s is least when the slowest
+    device waits longest.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=2, forward_ms=1)
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4,
+    ...                   stage_speed=(0.5, 1.0))
+    >>> any_order_bound(problem)  # speeds 1.5 share 24; at best the slower one waits for 3: (24 + 1.5) / 1.5
+    17.0
+    """
+    idle_ms = _idle_ms(problem.changed(stage_speed=max(problem.speed_per_stage)))
+    slowest_first = problem.changed(stage_speed=tuple(sorted(problem.speed_per_stage)))
+    return _work_bound(slowest_first, np.sort(idle_ms)[::-1])
+
+
+def _work_bound(problem: Problem, idle_ms: Floats) -> float:
+    """Bound by work, given what each stage spends the step on besides."""
     tables, speeds = layer_tables(problem), np.array(problem.speed_per_stage)
-    usable = np.where(tables.considered, tables.backward_ms, np.inf).min(axis=1)
-    each = tables.forward_ms + usable
     fixed = tables.fixed.forward_ms + tables.fixed.backward_ms
-    work = float(each @ [layer.count for layer in problem.model.bodies]) + float(fixed.sum())
-    extra_ms = np.array(problem.extra_per_stage_ms)
-    idle_ms = extra_ms
-    if not splits_backward(problem):
-        waits = _least_waits(problem, tables, float(each.min())) / problem.sequence_chunks
-        idle_ms = np.maximum(waits + extra_ms[0], extra_ms)
+    work = float(_least_times(tables) @ [layer.count for layer in problem.model.bodies]) + float(fixed.sum())
     overhead_ms = problem.interleave * _overhead_ms(problem)
     busy = problem.micro_batches * (work * least_share_worked(problem) + overhead_ms * float(speeds.sum()))
     return float((busy + speeds @ idle_ms) / speeds.sum())
+
+
+def _least_times(tables: LayerTables) -> Floats:
+    """Time of a layer of each entry in its fastest type; shape (BODY layers,)."""
+    return np.asarray(tables.forward_ms + np.where(tables.considered, tables.backward_ms, np.inf).min(axis=1))
+
+
+def _idle_ms(problem: Problem) -> Floats:
+    """Find what each stage waits for or does after its last op, at least; shape (S,)."""
+    extra_ms = np.array(problem.extra_per_stage_ms)
+    if splits_backward(problem):
+        return extra_ms
+    waits = _least_waits(problem) / problem.sequence_chunks
+    return np.asarray(np.maximum(waits + extra_ms[0], extra_ms))
 
 
 def _overhead_ms(problem: Problem) -> float:
@@ -68,8 +101,10 @@ def _overhead_ms(problem: Problem) -> float:
     return 2 * problem.sequence_chunks * problem.model.op_overhead_ms
 
 
-def _least_waits(problem: Problem, tables: LayerTables, least_ms: float) -> Floats:
+def _least_waits(problem: Problem) -> Floats:
     """Find what each stage must wait at both ends together; shape (S,)."""
+    tables = layer_tables(problem)
+    least_ms = float(_least_times(tables).min())
     cell_ms = [
         (
             tables.fixed.forward_ms[cell]

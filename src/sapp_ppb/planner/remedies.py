@@ -145,6 +145,9 @@ def _stages(problem: Problem) -> Iterator[Candidate]:
     if problem.fix is not None:
         return
     if not isinstance(problem.memory_limit_mb, tuple) and not isinstance(problem.constant_memory_mb, tuple):
-        yield ("stages", problem.stages + 1), lambda: replace(
-            problem, stages=problem.stages + 1, p2p_ms=0.0, stage_speed=None, step_extra_ms=0.0
+        yield (
+            ("stages", problem.stages + 1),
+            lambda: replace(
+                problem, stages=problem.stages + 1, p2p_ms=0.0, stage_speed=None, step_extra_ms=0.0
+            ),
         )

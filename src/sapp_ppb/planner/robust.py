@@ -84,8 +84,9 @@ def robustness(outcome: Outcome, noise: float, *, draws: int = DRAWS) -> Robustn
     In each draw the time of every single layer, HEAD and TAIL too, is multiplied by a factor
     of its own: log-normal, of mean 1 and relative standard deviation ``noise``.  Forward,
     backward and weight gradients of a layer share its factor, and all plans have the same
-    draws.  What the model adds to ops and hops, and what stages do after their last op, does not vary.  The others are those met while
-    planning and, where these are fewer, splits with one layer moved to the next cell.
+    draws.  What the model adds to ops and hops, and what stages do after their last op, does
+    not vary.  The others are those met while planning and, where these are fewer, splits with
+    one layer moved to the next cell.
 
     Parameters
     ----------

@@ -193,8 +193,7 @@ def _check_whole(raw: dict[str, Any], found: _Findings) -> None:
     devices = outcome.get("stage_order")
     if devices is not None and (len(devices) != stages or sorted(devices) != list(range(len(devices)))):
         found.faults.append(
-            f"outcome.stage_order must list every device from 0 to {stages - 1} once "
-            f"(got {shown(devices)})"
+            f"outcome.stage_order must list every device from 0 to {stages - 1} once (got {shown(devices)})"
         )
     if outcome["status"] == Status.INFEASIBLE:
         if counts:

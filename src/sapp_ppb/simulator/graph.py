@@ -69,9 +69,7 @@ def graph_of(problem: Problem) -> Graph:
         When the order is incomplete or waits for itself.
     """
     overlapping = problem.overlap_factor > 0.0 and bool(problem.order.pairs)
-    return build_graph(
-        problem.order, problem.p2p_mode, overlapping=overlapping, working_on=problem.has_extra
-    )
+    return build_graph(problem.order, problem.p2p_mode, overlapping=overlapping, working_on=problem.has_extra)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

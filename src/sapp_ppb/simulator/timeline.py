@@ -76,6 +76,15 @@ class Timeline:
         return times
 
     @property
+    def extra_ms(self) -> tuple[tuple[float, float], ...]:
+        """When each stage begins and ends what it does after its last op; shape (S, 2), or empty."""
+        problem = self.plan.problem
+        if not problem.has_extra:
+            return ()
+        lasts = zip(self.end_ms, problem.extra_per_stage_ms, strict=True)
+        return tuple((float(end[-1]), float(end[-1]) + extra) for end, extra in lasts)
+
+    @property
     def fits_memory(self) -> bool:
         """Whether every peak is within its limit, to a relative 1e-9."""
         return not self.stages_over
@@ -159,7 +168,7 @@ def simulate(plan: Plan) -> Timeline:
 
 def batched_makespans(problem: Problem, lists: Floats) -> Floats:
     """
-    Steps of many price lists under one problem's order, compiled.
+    Time the steps of many price lists under one problem's order, compiled.
 
     A step is the makespan, and where stages do something after their last op, that too.
 
