@@ -264,7 +264,7 @@ def draw_hatched(axes: Axes, left: ArrayLike, right: ArrayLike, rows: ArrayLike,
     """Draw what stages do after their last op, a box in each row."""
     middle = np.asarray(rows)
     outline = boxes(left, right, middle - height / 2, middle + height / 2)
-    axes.add_patch(PathPatch(outline, **HATCHED))
+    axes.add_patch(PathPatch(outline, **HATCHED, zorder=3))
 
 
 def _patch(colour: str) -> Patch:
