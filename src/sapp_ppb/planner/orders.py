@@ -37,7 +37,7 @@ Planner = Callable[[Problem, float], Outcome]
 # Orders that are each looked at; of more, so many are tried.
 _MOST_ORDERS, _TRIED = 200, 120
 # Moves that tell what an order is worth: a share of its own, and the fewest and the most.
-_TASTED, _TASTING_MOVES = 0.3, (300, 12_000)
+_TASTED, _TASTING_MOVES = 0.2, (300, 12_000)
 # Orders that have most of the time, and how much; of later ones with one chunk only the proof is wanted.
 _BEST, _BEST_SHARE, _PROVING_MOVES = 3, 0.75, 1_000
 _LEAST_MEMORY_S = 5.0
