@@ -436,6 +436,16 @@ def test_the_automatic_order_is_made_for_the_problems_own_stages_and_memory() ->
     assert replace(narrow).order is narrow.order  # built again, and the same
 
 
+def test_the_automatic_order_is_made_for_the_speeds_of_the_stages() -> None:
+    # 6 layers of 1 + 2 ms; speeds 1 and 0.5 share them 4 and 2, which take 4 ms forward on either.
+    shared = problem(model=model(6), stages=2, schedule=ScheduleName.ZB_AUTO, stage_speed=(1, 0.5))
+    assert shared._even_costs().forward_ms == (4, 4)
+    assert shared._even_costs().input_ms == shared._even_costs().weight_ms == (4, 4)
+    # The order of two equal stages, which 3 + 3 layers at speed 1 are.
+    equal = problem(model=model(6), stages=2, schedule=ScheduleName.ZB_AUTO)
+    assert shared.order.rows == equal.order.rows
+
+
 def live(row: tuple[Op, ...]) -> int:
     """Most micro-batches alive, from F to W."""
     steps = [(op.kind is OpKind.F) - (op.kind is OpKind.W) for op in row]
