@@ -68,7 +68,7 @@ def test_the_order_of_the_stages_is_chosen_where_that_is_allowed(model_file, run
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--stage-speed", "1,x"), "--stage-speed: 'x' is not a number of a speed"),
+        (("--stage-speed", "1,x"), "--stage-speed: 'x' is not a number of times the measured speed"),
         (("--stage-speed", "1,0"), "stage-speed must be a number from 0.001 to 1,000"),
         (("--stage-speed", "1,nan"), "stage-speed must be a number from 0.001 to 1,000"),
         (("--stage-speed", "1,1,1"), "stage-speed must be one number or 2 of them (got 3)"),

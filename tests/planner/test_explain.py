@@ -57,3 +57,12 @@ def test_without_a_plan_there_is_nothing_to_explain():
     outcome = Outcome(problem=problem_of(), plan=None, status=Status.INFEASIBLE, stopped_by=StoppedBy.PROOF)
     with pytest.raises(InputError, match="no plan to explain"):
         explain(outcome, 1.0)
+
+
+def test_stages_of_other_speeds_divide_the_work_in_proportion():
+    # 4 layers of 3 ms on speeds 1 and 0.5: 12 / 1.5 = 8 ms for each stage, (4 + 2 - 1) x 8 = 40, and 7 ms
+    # come behind stage 0.
+    outcome = plan_pipeline(problem_of(stage_speed=(1, 0.5), step_extra_ms=(7, 0)), time_limit_s=1.0)
+    explanation = explain(outcome, 1.0)
+    assert explanation.divisible_ms == pytest.approx(47.0)
+    assert explanation.step_ms == outcome.step_ms

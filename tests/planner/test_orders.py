@@ -4,17 +4,19 @@ import itertools
 import math
 import os
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import pytest
 
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError, NoPlanFoundError
-from sapp_ppb.plan import Outcome, Plan, Status
-from sapp_ppb.planner import plan_pipeline
+from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
+from sapp_ppb.planner import Progress, plan_pipeline
 from sapp_ppb.planner.bounds import any_order_bound, lower_bound
 from sapp_ppb.planner.orders import in_order, number_of_orders, orders_of
 from sapp_ppb.problem import Problem
+from sapp_ppb.readers import read_model
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import simulate
 from tests.planner.brute_force import all_plans, small_problem
@@ -233,3 +235,47 @@ def test_equal_times_after_the_last_op_only_add_to_the_step() -> None:
     assert with_extra.step_ms == pytest.approx((without.step_ms or 0.0) + 5)
     assert with_extra.lower_bound_ms == pytest.approx((without.lower_bound_ms or 0.0) + 5)
     assert with_extra.status is Status.OPTIMAL
+
+
+def test_an_interrupt_keeps_the_best_plan_and_a_bound_of_any_order() -> None:
+    def interrupt(progress: Progress) -> None:
+        if progress.best_ms is not None:
+            raise KeyboardInterrupt
+
+    problem = equal_layers(9, stages=3, interleave=2, micro_batches=6, stage_speed=(1, 0.5, 0.7))
+    outcome = planned(problem, reorder_stages=True, watch=interrupt)
+    assert outcome.stopped_by is StoppedBy.INTERRUPT
+    assert outcome.plan is not None
+    assert outcome.step_ms == pytest.approx(reference(outcome.plan).step_ms)
+    assert outcome.lower_bound_ms == pytest.approx(any_order_bound(problem))
+
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "devices.md").read_text(encoding="utf-8")
+
+
+def documented(**changes) -> Problem:
+    """Give the problem of docs/devices.md."""
+    model = read_model(Path(__file__).parents[2] / "examples" / "llama2_70b.json")
+    return Problem(model=model, stages=8, micro_batches=64, memory_limit_mb=50_000, **changes)
+
+
+def test_the_document_says_what_two_slow_stages_of_eight_take() -> None:
+    outcome = planned(documented(stage_speed=(1, 1, 1, 0.8, 1, 0.8, 1, 1)), seconds=10.0)
+    assert outcome.status is Status.OPTIMAL
+    assert f"makespan      {outcome.makespan_ms:,.1f} ms" in DOCUMENT
+
+
+def test_the_document_says_what_time_after_the_last_op_takes() -> None:
+    outcome = planned(documented(step_extra_ms=(*[900] * 7, 40_000)), seconds=10.0)
+    assert outcome.status is Status.OPTIMAL
+    assert f"makespan      {outcome.makespan_ms:,.1f} ms" in DOCUMENT
+    assert f"step          {outcome.step_ms:,.1f} ms with time outside the pipeline; stage 7" in DOCUMENT
+
+
+@pytest.mark.slow
+def test_the_document_says_what_the_best_order_takes() -> None:
+    problem = documented(stage_speed=(1, 1, 1, 0.8, 1, 0.8, 1, 1))
+    outcome = planned(problem, reorder_stages=True, seconds=30.0)
+    assert outcome.status is Status.OPTIMAL
+    assert f"makespan      {outcome.makespan_ms:,.1f} ms" in DOCUMENT
+    assert f"stage order   {' '.join(map(str, outcome.stage_order or ()))}: " in DOCUMENT

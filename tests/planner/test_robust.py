@@ -1,10 +1,12 @@
 """Plans under noise: exact where it can be worked out, repeatable, and the same draws for all."""
 
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError
@@ -13,7 +15,7 @@ from sapp_ppb.planner import plan_pipeline, robustness
 from sapp_ppb.planner.robust import chain_of
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
-from tests.strategies import plans_in_any_mode
+from tests.strategies import plans_in_any_mode, with_devices
 
 
 def outcome_of(plan: Plan, *runners_up: Plan, seed: int = 0) -> Outcome:
@@ -192,3 +194,11 @@ def test_no_plan_and_a_noise_that_can_not_be_are_refused() -> None:
     for noise in (-0.1, 1.5, float("nan")):
         with pytest.raises(InputError, match="noise: must be from 0 to 100%"):
             robustness(outcome_of(one_stage()), noise)
+
+
+@given(plans_in_any_mode(), st.integers(0, 2**32 - 1))
+def test_without_noise_every_draw_on_unequal_devices_is_the_step(plan: Plan, seed: int) -> None:
+    unequal = Plan(problem=with_devices(Random(seed), plan.problem), counts=plan.counts)
+    found = robustness(outcome_of(unequal), 0.0, draws=3).chosen
+    for each in (found.step_ms, found.median_ms, found.p95_ms):
+        assert each == pytest.approx(simulate(unequal).step_ms, rel=1e-9)

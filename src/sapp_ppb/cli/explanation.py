@@ -24,7 +24,7 @@ def explanation_rows(outcome: Outcome, explanation: Explanation) -> list[tuple[s
         if problem.memory_limit_mb is None
         else f"with unlimited memory {_relaxed_text(unlimited, whole)}"
     )
-    cut = explanation.divisible_ms
+    cut, worked = explanation.divisible_ms, "makespan" if problem.has_extra else "step"
     return [
         ("memory", memory),
         ("recompute", f"if it took no time {_relaxed_text(explanation.free_recompute, whole)}"),
@@ -33,7 +33,7 @@ def explanation_rows(outcome: Outcome, explanation: Explanation) -> list[tuple[s
             f"with unlimited memory and equal cells {cut:,.1f} ms, "
             f"{_change_text(cut, unlimited.step_ms)} than with unlimited memory alone",
         ),
-        ("busiest stage", f"stage {explanation.busiest_stage} works {explanation.busy:.1%} of the step"),
+        ("busiest stage", f"stage {explanation.busiest_stage} works {explanation.busy:.1%} of the {worked}"),
         (
             "fill and drain",
             f"{explanation.fill_drain:.1%} of useful work; more micro-batches (now {problem.micro_batches}) "

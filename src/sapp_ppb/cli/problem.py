@@ -106,7 +106,9 @@ def given_problem(
         p2p_ms=numbers("--p2p", p2p, "ms"),
         min_layers_per_cell=min_layers,
         target=target,
-        stage_speed=None if stage_speed is None else numbers("--stage-speed", stage_speed, "a speed"),
+        stage_speed=None
+        if stage_speed is None
+        else numbers("--stage-speed", stage_speed, "times the measured speed"),
         step_extra_ms=numbers("--step-extra", step_extra, "ms"),
     )
 

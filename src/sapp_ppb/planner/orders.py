@@ -217,10 +217,15 @@ class _Orders:
         return math.inf if self._best is None else self._best[1].step_ms
 
     def outcome(self) -> Outcome:
-        """Run to an end."""
-        candidates = self._all() if self._few else self._swapped()
-        self._go_through(sorted(candidates, key=lambda each: (each.step_ms, each.bound_ms)))
-        if not self._few:
+        """Run to an end, or until it is interrupted and there is a plan."""
+        try:
+            candidates = self._all() if self._few else self._swapped()
+            self._go_through(sorted(candidates, key=lambda each: (each.step_ms, each.bound_ms)))
+        except KeyboardInterrupt:
+            if self._best is None:
+                raise
+            self._stopped_by = StoppedBy.INTERRUPT
+        if not self._few or self._stopped_by is StoppedBy.INTERRUPT:
             self._bound_ms = any_order_bound(self._problem)
         return self._nothing() if self._best is None else self._told(*self._best)
 

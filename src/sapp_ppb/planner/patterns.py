@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sapp_ppb.planner.fronts import CellFronts, FrontTooLargeError, Run, cell_fronts, run_between
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
-from sapp_ppb.simulator.price import LayerTables, layer_tables, price_rule, prices, slowest_ms
+from sapp_ppb.simulator.price import LayerTables, layer_tables, most_work_ms, price_rule, prices
 from sapp_ppb.simulator.timeline import batched_makespans
 
 Floats = NDArray[np.float64]
@@ -100,7 +100,7 @@ def list_patterns(problem: Problem, cutoff_ms: float) -> list[StagePatterns]:
         When there are too many.
     """
     tables = layer_tables(problem)
-    slowest = slowest_ms(problem, cutoff_ms * (1 + _ROUNDING)).tolist()
+    slowest = most_work_ms(problem, cutoff_ms * (1 + _ROUNDING)).tolist()
     fronts = cell_fronts(problem, tables, max(slowest))
     patterns = []
     try:

@@ -25,7 +25,7 @@ from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch, may_be
 from sapp_ppb.planner.search import Search
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
-from sapp_ppb.simulator.price import layer_tables, least_share_worked, slowest_ms
+from sapp_ppb.simulator.price import layer_tables, least_share_worked, most_work_ms
 from sapp_ppb.targets import Way, target_named
 
 # Moves that tell what a way is worth, as a share of a way's own, and the most.
@@ -159,7 +159,7 @@ def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
     tables = layer_tables(problem)
     none, more = tables.backward_ms[:, Recompute.NONE], tables.backward_ms[:, rule.recompute]
     least = float((tables.forward_ms + np.minimum(none, more)).min())
-    stage_ms = float(slowest_ms(problem, cutoff_ms * (1 + 1e-9)).max())
+    stage_ms = float(most_work_ms(problem, cutoff_ms * (1 + 1e-9)).max())
     most = max(1, math.floor(stage_ms / least + 1e-9))
     if rule.first > most:
         return math.inf

@@ -145,7 +145,7 @@ PROBLEM_KEYS: Mapping[str, Check] = {
     "flavour": _or(partial(_word, words=tuple(Flavour))),
     "order": _or(_object),
     "estimate": _boolean,
-    "stage_speed": _per_stage,
+    "stage_speed": _or(_per_stage),
     "step_extra_ms": _per_stage,
 }
 FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object}

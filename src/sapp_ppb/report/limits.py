@@ -87,10 +87,11 @@ def step_parts(timeline: Timeline) -> tuple[Part, ...]:
 def limit_rows(timeline: Timeline, waits: Waits) -> list[tuple[str, str]]:
     """Say what limits a plan, each a name and a sentence without a full stop."""
     makespan_ms, busy_ms = timeline.makespan_ms, timeline.busy_ms
-    busiest = int(busy_ms.argmax())
+    busiest, whole = int(busy_ms.argmax()), "makespan" if timeline.extra_ms else "step"
     largest = max(step_parts(timeline)[1:], key=lambda part: part.ms)
     lost = (
-        f"{largest.name}: {largest.ms:,.1f} ms, {largest.ms / makespan_ms:.1%} of the step; {largest.remedy}"
+        f"{largest.name}: {largest.ms:,.1f} ms, {largest.ms / makespan_ms:.1%} of the {whole}; "
+        f"{largest.remedy}"
         if largest.ms > 1e-9 * makespan_ms
         else "nothing is lost: every stage does useful work from the first op to the last"
     )
@@ -99,7 +100,7 @@ def limit_rows(timeline: Timeline, waits: Waits) -> list[tuple[str, str]]:
         (
             "busiest stage",
             f"stage {busiest} works {busy_ms[busiest]:,.1f} ms, {busy_ms[busiest] / makespan_ms:.1%} of the "
-            f"step; the stages work {busy_ms.mean() / makespan_ms:.1%} of it on average",
+            f"{whole}; the stages work {busy_ms.mean() / makespan_ms:.1%} of it on average",
         ),
         ("longest path", _path_text(timeline, waits)),
         *_extra_rows(timeline),

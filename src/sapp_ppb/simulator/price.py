@@ -252,7 +252,7 @@ def least_share_worked(problem: Problem) -> float:
     return 1.0 - problem.overlap_factor / 2 if overlapping else 1.0
 
 
-def slowest_ms(problem: Problem, step_ms: float) -> Floats:
+def most_work_ms(problem: Problem, step_ms: float) -> Floats:
     """
     Forward and backward time of a micro-batch, as measured, for which each stage has time in a step.
 
@@ -264,7 +264,7 @@ def slowest_ms(problem: Problem, step_ms: float) -> Floats:
     >>> from sapp_ppb.costs import Model, layer_from_times
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=2, forward_ms=1)
     >>> model = Model(name="tiny", layers=(body,))
-    >>> slowest_ms(Problem(model=model, stages=2, micro_batches=4, stage_speed=(1.0, 0.5)), 24.0).tolist()
+    >>> most_work_ms(Problem(model=model, stages=2, micro_batches=4, stage_speed=(1.0, 0.5)), 24.0).tolist()
     [6.0, 3.0]
     """
     share_ms = step_ms / (problem.micro_batches * least_share_worked(problem))
