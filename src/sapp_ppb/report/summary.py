@@ -50,7 +50,7 @@ def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = No
     if planned:
         rows.append(("stopped by", f"{outcome.stopped_by.value}: {_STOPPED[outcome.stopped_by]}"))
     if outcome.without_target is not None:
-        rows.append(("target", _target_text(outcome, outcome.without_target)))
+        rows.append(("target", target_text(outcome, outcome.without_target)))
     if outcome.stage_order is not None:
         rows.append(("stage order", _order_text(outcome.stage_order)))
     rows.append(("bubble", bubble_text(timeline.bubble)))
@@ -171,7 +171,7 @@ def _status_text(outcome: Outcome) -> str:
     return "feasible: a faster plan may exist, but none below the lower bound"
 
 
-def _target_text(outcome: Outcome, free: WithoutTarget) -> str:
+def target_text(outcome: Outcome, free: WithoutTarget) -> str:
     """Say what the target's limits cost; a percentage is rounded up."""
     makespan_ms = outcome.step_ms or 0.0
     title = target_named(outcome.problem.target or "").title
@@ -261,10 +261,10 @@ def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     bodies = problem.model.bodies
     counts = plan.counts[:, :, cell]
     if len(bodies) == 1 or len(bodies) > _SHOWN_KINDS:
-        words = [_counts_text(counts.sum(axis=0).tolist())]
+        words = [counts_text(counts.sum(axis=0).tolist())]
     else:
         words = [
-            f"{layer.name} {_counts_text(row.tolist())}"
+            f"{layer.name} {counts_text(row.tolist())}"
             for layer, row in zip(bodies, counts, strict=True)
             if row.any()
         ] or ["0"]
@@ -273,13 +273,13 @@ def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     return " + ".join([*head, *words, *tail])
 
 
-def _counts_text(counts: Sequence[int]) -> str:
+def counts_text(counts: Sequence[int]) -> str:
     """
     Say how many layers, and how many of them are recomputed.
 
     Examples
     --------
-    >>> _counts_text([1, 0, 0, 0, 2])
+    >>> counts_text([1, 0, 0, 0, 2])
     '3 (2 full)'
     """
     recomputed = [
