@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.cli.test_check import ALONE, EVEN
 from tests.cli.test_plan import one_message
 
 SIZES = ("-s", "2", "-mb", "4")
@@ -107,3 +108,18 @@ def test_compare_and_noise_and_explain_know_them(model_file, run):
     stdout = run("plan", model_file(), *QUICK, *options, "--noise", "5%", "--explain").stdout
     assert "what limits this plan" in stdout
     assert "when the times of layers vary" in stdout
+
+
+def test_check_and_simulate_price_a_configuration_on_unequal_devices(model_file, run, tmp_path):
+    # 5 + 5 layers of 10 + 20 ms, stage 1 at 0.5: its 4 x 300 ms stand behind a forward of 50 and before a
+    # backward of 100: 1350, and 10 ms come behind stage 0.
+    script = tmp_path / "run.sh"
+    script.write_text(EVEN, encoding="utf-8")
+    words = ("--stage-speed", "1,0.5", "--step-extra", "10,0", "--json")
+    document = json.loads(run("check", script, "--model", model_file(ALONE), "-t", "1", *words).stdout)
+    assert (document["price"]["makespan_ms"], document["price"]["step_ms"]) == (1350, 1360)
+    # 7 + 3 layers take 210 and 180 ms: the planner's answer is shorter, whatever it is.
+    assert document["planner"]["shorter"] > 0
+    timed = json.loads(run("simulate", model_file(ALONE), script, *words).stdout)
+    assert timed["outcome"]["step_ms"] == 1360
+    assert timed["problem"]["stage_speed"] == [1.0, 0.5]
