@@ -17,6 +17,8 @@ from sapp_ppb.cli.options import (
     ScheduleOption,
     Seed,
     StagesIfGiven,
+    StageSpeed,
+    StepExtraIfGiven,
 )
 from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.errors import InputError, NoPlanFoundError, PpbError, ScheduleError
@@ -71,6 +73,8 @@ def check(
     ] = None,
     constant_memory: ConstantMemory = None,
     p2p: HopTimeIfGiven = None,
+    stage_speed: StageSpeed = None,
+    step_extra: StepExtraIfGiven = None,
     p2p_mode_: Annotated[
         str | None,
         typer.Option("--p2p-mode", metavar="MODE", help="async, or blocking.  [default: async]"),
@@ -103,6 +107,8 @@ def check(
         memory_margin_=memory_margin_,
         constant_memory=constant_memory,
         p2p=p2p,
+        stage_speed=stage_speed,
+        step_extra=step_extra,
         p2p_mode_=p2p_mode_,
         schedule=schedule,
         micro_batch_group_=micro_batch_group_,

@@ -120,14 +120,14 @@ def _planner(checked: Checked) -> list[str]:
     proof, free = gap_words(outcome), outcome.without_target
     cost = [] if free is None else [f"  {target_text(outcome, free)}"]
     if not checked.is_better:
-        said = f"planner: nothing shorter was found; its plan of {outcome.makespan_ms:,.1f} ms is {proof}"
+        said = f"planner: nothing shorter was found; its plan of {outcome.step_ms:,.1f} ms is {proof}"
         return ["", said, *cost]
     share = checked.shorter
     fits = "" if checked.timeline.fits_memory else ", and fits"
     words = f"{share:.1%} shorter" if share > 0 else f"{-share:.1%} longer"
     return [
         "",
-        f"planner: {outcome.makespan_ms:,.1f} ms, {words}{fits}; {proof}",
+        f"planner: {outcome.step_ms:,.1f} ms, {words}{fits}; {proof}",
         f"  {_changes(checked)}",
         *cost,
     ]

@@ -22,6 +22,8 @@ from sapp_ppb.cli.options import (
     ScheduleOption,
     ShowTimeline,
     StagesIfGiven,
+    StageSpeed,
+    StepExtraIfGiven,
     Tokens,
     refuse_with_json,
     tokens_per_micro_batch,
@@ -70,6 +72,8 @@ def simulate(
     schedule: ScheduleOption = None,
     micro_batch_group_: GroupOption = None,
     min_layers: MinLayersIfGiven = None,
+    stage_speed: StageSpeed = None,
+    step_extra: StepExtraIfGiven = None,
     tokens: Tokens = None,
     timeline_: ShowTimeline = False,
     output: Output = None,
@@ -101,6 +105,8 @@ def simulate(
         "schedule": schedule,
         "micro_batch_group_": micro_batch_group_,
         "min_layers": min_layers,
+        "stage_speed": stage_speed,
+        "step_extra": step_extra,
     }
     given = {name: value for name, value in options.items() if value is not None}
     if framework_of(plan) is not None:

@@ -26,7 +26,7 @@ from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch, may_be
 from sapp_ppb.planner.search import Search
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
-from sapp_ppb.simulator.price import layer_tables, least_share_worked
+from sapp_ppb.simulator.price import layer_tables, least_share_worked, most_work_ms
 from sapp_ppb.targets import Way, target_named
 
 # Moves that tell what a way is worth, as a share of a way's own, and the most.
@@ -48,8 +48,8 @@ class _Tasted:
     bound_ms: float
 
     @property
-    def makespan_ms(self) -> float:
-        return math.inf if self.timeline is None else self.timeline.makespan_ms
+    def step_ms(self) -> float:
+        return math.inf if self.timeline is None else self.timeline.step_ms
 
 
 def plan_ways(
@@ -92,7 +92,7 @@ def plan_ways(
     deadline = started + budget_for(problem, time_limit_s).stop_s
     rivals = _Rivals(tasted=tasted, best=best, known=known, deadline=deadline, options=options)
     left_s = time_limit_s
-    for each in sorted(range(len(ways)), key=lambda number: tasted[number].makespan_ms):
+    for each in sorted(range(len(ways)), key=lambda number: tasted[number].step_ms):
         if each in (still_open := rivals.open_ways()):
             share_s = left_s / min(len(still_open), _BEST)
             seconds = max(share_s, _LEAST_SHARE * time_limit_s / len(ways))
@@ -146,14 +146,14 @@ class _Rivals:
 
     @property
     def _cutoff_ms(self) -> float:
-        return math.inf if self.best is None else self.best.makespan_ms
+        return math.inf if self.best is None else self.best.step_ms
 
     def _bound_ms(self, number: int) -> float:
         """Bound of a way; infinite where another one has all its plans that matter."""
         return bound_within(self._problems[number], self._cutoff_ms, self.bounds_ms[number])
 
     def bound_ms(self) -> float:
-        """Bound of all ways: the best plan's makespan when none can be better."""
+        """Bound of all ways: the best plan's step when none can be better."""
         return min(self._cutoff_ms, *map(self._bound_ms, range(len(self._problems))))
 
     def open_ways(self) -> list[int]:
@@ -194,7 +194,7 @@ def _fastest_others(best: Plan | None, met: Sequence[Plan]) -> tuple[Plan, ...]:
         return ()
     as_asked = dict.fromkeys(Plan(problem=best.problem, counts=plan.counts) for plan in met)
     others = [plan for plan in as_asked if plan != best]
-    return tuple(sorted(others, key=lambda plan: simulate(plan).makespan_ms)[:RUNNERS_UP])
+    return tuple(sorted(others, key=lambda plan: simulate(plan).step_ms)[:RUNNERS_UP])
 
 
 def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
@@ -216,7 +216,7 @@ def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
     tables = layer_tables(problem)
     none, more = tables.backward_ms[:, Recompute.NONE], tables.backward_ms[:, rule.recompute]
     least = float((tables.forward_ms + np.minimum(none, more)).min())
-    stage_ms = cutoff_ms * (1 + 1e-9) / (problem.micro_batches * least_share_worked(problem))
+    stage_ms = float(most_work_ms(problem, cutoff_ms * (1 + 1e-9)).max())
     most = max(1, math.floor(stage_ms / least + 1e-9))
     if rule.first > most:
         return math.inf
@@ -225,7 +225,7 @@ def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
     never = sum(layer.count for layer in bodies[subject:])
     picked = max(0.0, problem.model.body_count * rule.first / most - never)
     extra = max(0.0, float((more - none)[:subject].min()))
-    share = problem.micro_batches * least_share_worked(problem) / problem.stages
+    share = problem.micro_batches * least_share_worked(problem) / sum(problem.speed_per_stage)
     return max(known_ms, work_bound(problem) + share * picked * extra)
 
 
@@ -236,7 +236,7 @@ def _taste(
     best: Timeline | None = None
     tasted = []
     for way in ways:
-        cutoff_ms = math.inf if best is None else best.makespan_ms
+        cutoff_ms = math.inf if best is None else best.step_ms
         bound_ms = bound_within(way.problem, cutoff_ms, 0.0)
         if bound_ms < cutoff_ms:
             bound_ms = max(bound_ms, lower_bound(way.problem))
@@ -250,11 +250,11 @@ def _taste(
             plan = search.plan_of(state)
             found += [] if plan is None else [simulate(plan)]
         fitting = [each for each in found if each.fits_memory and may_be(each.plan)]
-        timeline = min(fitting, key=lambda each: each.makespan_ms, default=None)
+        timeline = min(fitting, key=lambda each: each.step_ms, default=None)
         if timeline is None and bound_ms < math.inf and not _follows_places(way):
             timeline, bound_ms = _lightest(way, bound_ms)
         tasted.append(_Tasted(way=way, timeline=timeline, bound_ms=bound_ms))
-        if timeline is not None and (best is None or timeline.makespan_ms < best.makespan_ms):
+        if timeline is not None and (best is None or timeline.step_ms < best.step_ms):
             best = timeline
     return best, tasted
 
@@ -316,7 +316,7 @@ def _told(
     problem: Problem, best: Timeline, bound_ms: float, stopped_by: StoppedBy, started: float, seed: int
 ) -> Outcome:
     """Tell the best plan of all ways as the whole problem's, with the least bound of all."""
-    proven = best.makespan_ms - bound_ms <= PROVEN * best.makespan_ms
+    proven = best.step_ms - bound_ms <= PROVEN * best.step_ms
     unproven = StoppedBy.BUDGET if stopped_by is StoppedBy.PROOF else stopped_by
     return Outcome(
         problem=problem,
@@ -324,6 +324,7 @@ def _told(
         status=Status.OPTIMAL if proven else Status.FEASIBLE,
         stopped_by=StoppedBy.PROOF if proven else unproven,
         makespan_ms=best.makespan_ms,
+        step_ms=best.step_ms,
         lower_bound_ms=bound_ms,
         peak_memory_mb=best.peak_memory_mb,
         bubble=best.bubble,
