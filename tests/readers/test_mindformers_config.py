@@ -263,6 +263,18 @@ def test_a_cell_that_falls_short_still_shows_where_the_layers_go(read):
     assert config.types == (((FULL, FULL, NONE), (NONE, NONE)),)
 
 
+def test_lists_are_checked_where_the_split_is_not_known(read):
+    config = read(
+        SMALL.replace("offset: [1, 0]", "offset: [9]").replace("recompute: [2, 0]", "recompute: [1]")
+    )
+    assert [rule.split(" (")[0] for rule in rules(config)] == [
+        "model.model_config.offset",
+        "recompute_config.recompute",
+    ]
+    config = read(SMALL.replace("num_layers: 5, ", "").replace("recompute: [2, 0]", "recompute: [9, 9]"))
+    assert (config.broken, config.notes, config.types) == ((), (), None)
+
+
 def test_zero_bubble_v_wants_two_chunks(read):
     config = read(
         "parallel: {pipeline_config: {pipeline_interleave: True, pipeline_scheduler: zero_bubble_v}}\n"

@@ -188,20 +188,22 @@ def _types(reading: ConfigReading, split: Split | None, mtp: int, grid: Grid | N
             "and activations leave the device, which is not modelled; turn it off to check"
         )
         return None
-    if split is None or split.rows is None or grid is None:
+    if grid is None:
         return None
-    lists = _lists(reading, split.rows, grid)
-    if lists is None:
+    layers = None if split is None else split.rows
+    lists = _lists(reading, layers, grid)
+    if layers is None or lists is None:
         return None
-    types = types_counted(split.rows, *lists)
+    types = types_counted(layers, *lists)
     as_run = _mtp_as_before(types, mtp, grid)
     if as_run != types:
         reading.notes.append("MTP layers are taken to run as the layer before them, whatever the lists count")
     return as_run
 
 
-def _lists(reading: ConfigReading, layers: Rows, grid: Grid) -> list[Rows] | None:
-    """Layers that each of the three lists counts."""
+def _lists(reading: ConfigReading, split: Rows | None, grid: Grid) -> list[Rows] | None:
+    """Layers that each of the three lists counts; their forms are checked without a split too."""
+    layers = ((0,) * grid.stages,) * grid.chunks if split is None else split
     whole = reading.value(keys.RECOMPUTE)
     parts = [
         Counted(rows=layers if whole and key == LISTS[0] else tuple((0,) * grid.stages for _ in layers))
@@ -210,7 +212,7 @@ def _lists(reading: ConfigReading, layers: Rows, grid: Grid) -> list[Rows] | Non
         for key in LISTS
     ]
     for part in parts:
-        reading.keep(keys.RECOMPUTE, part.broken, part.notes)
+        reading.keep(keys.RECOMPUTE, part.broken, () if split is None else part.notes)
     known = not any(reading.is_unknown(f"{keys.RECOMPUTE}.{key}") for key in LISTS)
     rows = [part.rows for part in parts if part.rows is not None]
     return rows if known and len(rows) == len(parts) else None
