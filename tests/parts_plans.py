@@ -14,7 +14,9 @@ from tests.torchtitan_plans import model_of
 NONE, SELECTIVE, FULL = Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL
 
 
-def plan_along(kinds, cells, *, stages, schedule=None, micro_batches=8, order=None, head=True, tail=True):
+def plan_along(
+    kinds, cells, *, stages, schedule=None, micro_batches=8, order=None, head=True, tail=True
+) -> Plan:
     """
     Plan of BODY entries of so many layers, from the types of each cell along the chain.
 

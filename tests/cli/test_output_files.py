@@ -57,7 +57,8 @@ def test_all_files_that_exist_are_refused_at_once_before_any_planning(planned, m
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
         f"error: {planned}: timeline.png, timeline.svg, memory.png, stages.png, stages.svg, "
-        "trace.json, layers.csv, mindformers.yaml, pytorch.py, schedule.csv, report.html exist; give --force to replace them\n"
+        "trace.json, layers.csv, mindformers.yaml, pytorch.py, schedule.csv, report.html exist; "
+        "give --force to replace them\n"
     )
 
 
@@ -196,6 +197,7 @@ def test_every_framework_that_can_say_a_plan_gets_a_file(model_file, run, tmp_pa
     words = ("-s", "2", "-mb", "4", "-t", "0.2", "--recompute", "full")
     assert run("plan", model_file(), *words, "-o", tmp_path / "out").exit_code == 0
     configs = {"layers.csv", "mindformers.yaml", "megatron.sh", "torchtitan.toml"}
+    configs |= {"colossalai_plan.py", "deepspeed_plan.py", "pytorch.py", "schedule.csv"}
     assert configs < set(names(tmp_path / "out"))
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     for said in ("--pipeline-model-parallel-layout", "module_fqns_per_model_part", "recompute_config"):

@@ -109,9 +109,9 @@ def test_the_planner_stays_within_what_it_can_say(chunks, limit_mb):
 
 
 def test_what_does_not_fit_is_told_of_its_own_split():
-    # 9 layers of 96 MB recomputed, 2, 2, 3 and 2 along the chain: stage 0 holds cells 0 and 2.  Before its first
-    # backward it runs 2 (S - 1) + (V - 1) S + 1 = 5 forwards, as groups of 2: 3 of cell 0 and 2 of cell 2, so
-    # 3 x 2 + 2 x 3 = 12 layers of 96 MB.
+    # 9 layers of 96 MB recomputed, 2, 2, 3 and 2 along the chain: stage 0 holds cells 0 and 2.  Before its
+    # first backward it runs 2 (S - 1) + (V - 1) S + 1 = 5 forwards, as groups of 2: 3 of cell 0 and 2 of
+    # cell 2, so 3 x 2 + 2 x 3 = 12 layers of 96 MB.
     problem = problem_of(3, 6, interleave=2, target="colossalai", memory_limit_mb=900.0)
     shortage = plan_pipeline(problem, time_limit_s=2).shortage
     assert shortage is not None

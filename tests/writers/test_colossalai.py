@@ -73,7 +73,7 @@ def test_a_script_says_the_plan_and_keeps_the_rest(tmp_path_factory, plan):
 
 
 def test_only_the_keywords_of_the_plan_change():
-    # 8 layers as 3, 2, 2, 1, of which the first 2 and the first 1 are recomputed; what is missing comes first.
+    # 8 layers as 3, 2, 2, 1, of which the first 2 and the first 1 are recomputed; what lacks comes first.
     assert colossalai_into(SCRIPT, small_plan(), "train.py") == (
         """# mine
 plugin = HybridParallelPlugin(

@@ -325,7 +325,7 @@ def _is_open(problem: Problem, change: str, value: float | str) -> bool:
     if change != "schedule":
         return True
     try:
-        changed = problem.changed(schedule=ScheduleName(value), micro_batch_group=None)
+        changed = problem.changed(schedule=ScheduleName(str(value)), micro_batch_group=None)
     except InputError:
         return False
     return not target_named(problem.target or "").refuses(changed)

@@ -151,12 +151,18 @@ class _Values(PlainValues):
     def _joined(self, node: ast.BinOp, known: Mapping[str, object] | None) -> object:
         left, right = self.of(node.left, known), self.of(node.right, known)
         if isinstance(node.op, ast.Add) and isinstance(left, list) and isinstance(right, list):
-            return [*left, *right]
+            return self._counted(left + right)
         if isinstance(node.op, ast.Mult) and isinstance(left, list) and isinstance(right, int):
             if len(left) * right > _MOST_REPEATED:
                 _not_plain()
-            return left * right
+            return self._counted(left * right)
         return _not_plain()
+
+    def _counted(self, values: list[object]) -> list[object]:
+        """Count the values of a list among those that may be made."""
+        self._values += len(values)
+        self._count()
+        return values
 
 
 def _not_plain() -> NoReturn:

@@ -37,7 +37,7 @@ _NAMES = {
     "pipeline_stages",
     "split_spec",
     "n_microbatches",
-    "schedule",
+    "schedule_class",
     "schedule_csv",
     "checkpoint_layers",
 }
@@ -117,16 +117,16 @@ class _Judge:
     def _schedule_name(self) -> str | None:
         """PyTorch's name of the schedule: given, or that of a class that is called."""
         given = self.given
-        if given.is_given("schedule"):
-            name = given.text("schedule")
+        if given.is_given("schedule_class"):
+            name = given.text("schedule_class")
             if name is not None and schedule_named(name) is None:
-                given.breaks("schedule", f"must be one of {', '.join(SCHEDULES.values())}", shown(name))
+                given.breaks("SCHEDULE_CLASS", f"must be one of {', '.join(SCHEDULES.values())}", shown(name))
             return name
         called = [name for name in SCHEDULES.values() if f"Schedule{name}" in given.literals.calls]
         if len(called) == 1:
             return called[0]
         if not given.is_given("schedule_csv"):
-            given.needs("the schedule is not known: neither SCHEDULE nor SCHEDULE_CSV is given")
+            given.needs("the schedule is not known: neither SCHEDULE_CLASS nor SCHEDULE_CSV is given")
         return None
 
     def _stages(self, name: str | None, schedule: ScheduleName | None) -> list[Stage] | None:
@@ -208,7 +208,7 @@ class _Judge:
         wanted = placement_of_schedule(schedule)
         broken = [rule for rule in part_rules(ranks * chunks, ranks, schedule)]
         for rule in broken:
-            given.breaks("schedule", rule.rule, rule.found, rule.mend)
+            given.breaks("SCHEDULE_CLASS", rule.rule, rule.found, rule.mend)
         if not broken and chunks > 1 and placement is not wanted:
             given.breaks(KEY, f"{name} wants its stages on a {wanted.value}", f"on a {placement.value}")
         elif not broken and micro_batches is not None:

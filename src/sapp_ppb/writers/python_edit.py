@@ -53,11 +53,24 @@ def with_values(text: str, where: str, values: Mapping[str, str], *, call: str |
         raise InputError(
             where, [f"{name} is given more than once; leave one, or paste the snippet" for name in doubled]
         )
+    shared = _shared(distinct)
+    if shared:
+        raise InputError(where, [f"gives {shared} by one name; give each a value, or paste the snippet"])
     edits = [_replaced(next(iter(nodes.values())), values[name]) for name, nodes in distinct.items()]
     missing = {name: value for name, value in values.items() if name not in distinct and value != "None"}
     if missing:
         edits.append(_added(tree, where, missing, call))
     return _MARK * text.startswith(_MARK) + _edited(whole, edits)
+
+
+def _shared(distinct: Mapping[str, Mapping[int, ast.expr]]) -> str:
+    """Names that stand for one expression and must be two; empty when there are none."""
+    said: dict[int, str] = {}
+    for name, nodes in distinct.items():
+        other = said.setdefault(next(iter(nodes)), name)
+        if other != name:
+            return f"{other} and {name}"
+    return ""
 
 
 def _behind(tree: ast.Module, node: ast.expr) -> ast.expr:
@@ -79,17 +92,18 @@ def _replaced(node: ast.expr, value: str) -> _Edit:
 
 def _added(tree: ast.Module, where: str, missing: Mapping[str, str], call: str | None) -> _Edit:
     """Put keywords into a call, before those that it has."""
-    calls = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == call
-    ]
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_of(node.func, call)]
     if len(calls) != 1 or not calls[0].keywords:
         names = ", ".join(missing)
         raise InputError(where, [f"gives {names} nowhere; leave it out, and paste the snippet"])
     first = calls[0].keywords[0]
     words = "".join(f"{name}={value}, " for name, value in missing.items())
     return (first.lineno, first.col_offset), (first.lineno, first.col_offset), words
+
+
+def _is_of(node: ast.expr, name: str | None) -> bool:
+    """Whether ``name`` or ``a.b.name`` is called."""
+    return name == (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", ""))
 
 
 def _edited(text: str, edits: list[_Edit]) -> str:

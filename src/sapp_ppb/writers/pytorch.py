@@ -69,7 +69,7 @@ def pytorch_text(plan: Plan) -> str:
         "# The same cuts, for pipeline(module, mb_args, split_spec=SPLIT_SPEC).",
         f"SPLIT_SPEC = {values['split_spec']}",
         f"N_MICROBATCHES = {values['n_microbatches']}",
-        f"SCHEDULE = {values['schedule']}  # for get_schedule_class; None where the CSV is the order",
+        f"SCHEDULE_CLASS = {values['schedule_class']}  # of get_schedule_class; None where the CSV rules",
         f"SCHEDULE_CSV = {values['schedule_csv']}  # None where the schedule makes its own order",
         "# Layers that are recomputed: as a whole, or what a policy does not keep.",
         f"CHECKPOINT_LAYERS = {values['checkpoint_layers']}",
@@ -115,7 +115,7 @@ def _values(plan: Plan) -> dict[str, str]:
         "pipeline_stages": _lines("[", map(str, stages), "]"),
         "split_spec": _lines("{", cuts, "}"),
         "n_microbatches": str(problem.micro_batches),
-        "schedule": "None" if own is None else _quoted(own),
+        "schedule_class": "None" if own is None else _quoted(own),
         "schedule_csv": _quoted(order) if own is None else "None",
         "checkpoint_layers": _lines("{", (f"{index}: {_quoted(mode)}" for index, mode in _modes(plan)), "}"),
     }
