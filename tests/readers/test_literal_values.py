@@ -73,5 +73,5 @@ def test_calls_and_keywords_are_named(tmp_path):
     "text", ["a = " + "-" * 100_000 + "1", "a = " + "[0]+" * 60_000 + "[0]", "a = " + "(" * 300]
 )
 def test_what_is_nested_too_deep_is_refused(tmp_path, text):
-    with pytest.raises(InputError, match="nested too deep|too many nested"):
+    with pytest.raises(InputError, match=r"nested too deep|too many nested"):
         value_of(tmp_path, text)
