@@ -193,7 +193,8 @@ Target = Annotated[
     typer.Option(
         "--target",
         metavar="NAME",
-        help="Framework that must be able to say the plan: mindformers, megatron or torchtitan; also says "
+        help="Framework that must be able to say the plan: mindformers, megatron, torchtitan, colossalai, "
+        "deepspeed or pytorch; also says "
         "what that costs.",
     ),
 ]
