@@ -128,6 +128,10 @@ def test_an_uneven_pipeline_is_told_what_it_would_gain(config, model_file, run):
     # Stage 0 works 4 x (70 + 140) ms and is idle once: its two forwards end at 140 ms, and the first
     # backward of stage 1 at 70 + 30 + 60 = 160.  The planner's 5 and 5 take 750, and 2 layers move.
     assert document["price"]["makespan_ms"] == 860.0
+    page = (CONFIGS.parents[2] / "docs" / "frameworks.md").read_text(encoding="utf-8")
+    shown = json.loads(page.split("```json\n")[1].split("```")[0])
+    for part in ("price", "planner"):
+        assert list(document[part]) == list(shown[part])
     planner = document["planner"]
     assert planner["shorter"] == pytest.approx(1 - 750 / 860)
     assert (planner["moved_layers"], planner["more_recomputed"]) == (2, 0)
@@ -311,6 +315,32 @@ def test_a_list_of_layers_is_planned_for_no_framework(config, model_file, run):
     assert (document["config"]["framework"], document["price"]["makespan_ms"]) == ("csv", 860.0)
     assert "target" not in document["planner"]["plan"]["problem"]
     assert document["planner"]["text"].startswith("index,name,stage,chunk,recompute\n0,Dec,0,0,none\n")
+
+
+def test_what_is_to_be_pasted_into_python_is_python(config, model_file, run):
+    uneven = [
+        ["tok_embeddings", *(f"layers.{k}" for k in range(7))],
+        ["layers.7", "layers.8", "layers.9", "norm"],
+    ]
+    uneven[1].append("output")
+    settings = {
+        "training.local_batch_size": 4,
+        "parallelism.pipeline_parallel_degree": 2,
+        "parallelism.pipeline_parallel_schedule": "1F1B",
+        "parallelism.pipeline_parallel_microbatch_size": 1,
+        "parallelism.module_fqns_per_model_part": uneven,
+        "activation_checkpoint.mode": "none",
+    }
+    path = config("".join(f"config.{key} = {value!r}\n" for key, value in settings.items()), "job.py")
+    result = run("check", path, "--model", model_file(ALONE), "-t", "0.2")
+    assert "makespan      860.0 ms" in result.stdout
+    assert "config.parallelism.pipeline_parallel_degree = 2" in result.stdout.split("to paste:\n")[1]
+
+
+def test_what_the_frameworks_limits_cost_is_said(config, model_file, run):
+    result = run("check", config(EVEN), "--model", model_file(ALONE), "-t", "0.5")
+    # Both stages are equal and nothing is recomputed: no plan at all is faster than 750 ms.
+    assert "what Megatron-LM can not say costs nothing: no plan at all is faster" in result.stdout
 
 
 def test_a_framework_without_an_answer_says_why(model_file, run):

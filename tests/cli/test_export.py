@@ -9,7 +9,6 @@ from sapp_ppb.readers import read_model, read_plan
 from sapp_ppb.readers.framework import read_config
 from sapp_ppb.targets import cell_types
 from sapp_ppb.writers.exports import EXPORTS
-from tests.cli.conftest import BODY, HEAD, TAIL
 
 CONFIGS = Path(__file__).parents[1] / "data" / "configs"
 MIXED = {"none": [[2, 4]], "full": [[3, 1]]}
@@ -69,6 +68,15 @@ def test_no_model_file_is_needed(to, plan_file, model_file, run):
     path = plan_file({"Dec": {"full": [[4, 6]]}})
     with_model = run("export", path, "--to", to, "--model", model_file())
     assert run("export", path, "--to", to).stdout == with_model.stdout != ""
+
+
+def test_statements_of_python_are_read_back(plan_file, run, tmp_path):
+    result = run("export", plan_file({"Dec": {"full": [[4, 6]]}}), "--to", "torchtitan", "--python")
+    file = tmp_path / "job.py"
+    file.write_text(result.stdout, encoding="utf-8")
+    found = read_config(file)
+    assert found.types is not None
+    assert [len(cell) for cell in found.types[0]] == [4, 6]
 
 
 def test_a_list_without_a_model_has_body_layers_only_and_says_so(plan_file, run):
@@ -204,6 +212,8 @@ def test_a_new_file_is_written_once(plan_file, run, tmp_path):
             ("--to", "csv", "--into", "x"),
             "--into: edits a framework's configuration; write csv with --output",
         ),
+        (("--to", "megatron", "--python"), "--python: goes with --to torchtitan and without --into"),
+        (("--to", "torchtitan", "--python", "--into", "job.py"), "--python: goes with --to torchtitan"),
         (("--into", "nothing"), "nothing: does not tell whose configuration it is; give --to"),
         (("--to", "megatron", "--into", "none.sh"), "none.sh: there is no such file"),
     ],
@@ -220,8 +230,3 @@ def test_a_plan_of_nothing_that_fits_is_refused(model_file, run, tmp_path):
         result = run("export", tmp_path / "out" / "plan.json", "--to", "megatron", *words)
         assert (result.exit_code, result.stdout) == (2, "")
         assert "give" in result.stderr
-
-
-def test_the_small_model_has_a_head_and_a_tail():
-    # What the lists of layers above are about.
-    assert (HEAD["type"], BODY["nb_layer"], TAIL["type"]) == ("HEAD", 10, "TAIL")

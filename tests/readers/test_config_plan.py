@@ -124,6 +124,13 @@ def test_torchtitans_group_follows_from_the_micro_batches_that_are_given():
     assert plan_of_config(config, model_of((4, False)), {"micro_batches": 3}).problem.micro_batch_group == 3
 
 
+def test_pieces_of_the_sequence_are_the_files_unless_the_schedule_is_another():
+    config = replace(CONFIG, schedule=ScheduleName.SEQ1F1B, sequence_chunks=4)
+    model = model_of((5, False))
+    assert plan_of_config(config, model).problem.sequence_chunks == 4
+    assert plan_of_config(config, model, {"schedule": ScheduleName.GPIPE}).problem.sequence_chunks == 1
+
+
 def test_multi_token_prediction_can_be_part_of_the_models_tail():
     config = replace(CONFIG, mtp_layers=1)
     plan = plan_of_config(config, model_of((4, False), tail=True))

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from sapp_ppb.cli.tables import pairs_table, rendered, stages_table, widest_bar
 from sapp_ppb.costs import Recompute
-from sapp_ppb.report.summary import counts_text, gap_words, limit_text, summary_rows
+from sapp_ppb.report.summary import counts_text, gap_words, limit_text, summary_rows, target_text
 from sapp_ppb.targets import CellTypes, PipelineConfig
 from sapp_ppb.writers.check_file import Checked
 from sapp_ppb.writers.exports import EXPORTS
@@ -60,6 +60,7 @@ def _sizes(config: PipelineConfig) -> str:
             _number(config.micro_batches, "micro-batch"),
             *([] if config.schedule is None else [config.schedule.value]),
             *([] if group is None else [f"groups of {group}"]),
+            *([] if config.sequence_chunks == 1 else [f"{config.sequence_chunks} sequence chunks"]),
             _number(config.layers, "layer") + mtp,
             *([] if limit is None else [f"a limit of {limit_text(limit)} MB"]),
         ]
@@ -107,12 +108,11 @@ def _planner(checked: Checked) -> list[str]:
             "",
             "planner: no plan fits the memory; 'sapp-ppb plan' with the same sizes says what would do",
         ]
-    proof = gap_words(outcome)
+    proof, free = gap_words(outcome), outcome.without_target
+    cost = [] if free is None else [f"  {target_text(outcome, free)}"]
     if not checked.is_better:
-        return [
-            "",
-            f"planner: nothing shorter was found; its plan of {outcome.makespan_ms:,.1f} ms is {proof}",
-        ]
+        said = f"planner: nothing shorter was found; its plan of {outcome.makespan_ms:,.1f} ms is {proof}"
+        return ["", said, *cost]
     share = checked.shorter
     fits = "" if checked.timeline.fits_memory else ", and fits"
     words = f"{share:.1%} shorter" if share > 0 else f"{-share:.1%} longer"
@@ -120,6 +120,7 @@ def _planner(checked: Checked) -> list[str]:
         "",
         f"planner: {outcome.makespan_ms:,.1f} ms, {words}{fits}; {proof}",
         f"  {_changes(checked)}",
+        *cost,
     ]
 
 
@@ -133,10 +134,9 @@ def _changes(checked: Checked) -> str:
 
 def _to_paste(checked: Checked) -> str:
     """Give the planner's plan in the framework's words, where it is worth taking."""
-    form, outcome = EXPORTS.get(checked.config.target), checked.better
-    if form is None or outcome is None or outcome.plan is None or not checked.is_better:
+    text = checked.text_to_paste
+    if text is None or not checked.is_better:
         return ""
-    text = form.text(outcome.plan)
     if len(text.splitlines()) > _LONGEST_TEXT:
-        return f"'sapp-ppb plan' with the same sizes and -o writes it as {form.file_name}\n"
+        return "'sapp-ppb plan' with the same sizes and -o writes it\n"
     return f"\nto paste:\n{text}"

@@ -52,6 +52,9 @@ def export(
     model: Annotated[
         Path | None, typer.Option("--model", metavar="MODEL.json", help="Model file of the plan.")
     ] = None,
+    python: Annotated[
+        bool, typer.Option("--python", help="Write statements of Python, for torchtitan's newer releases.")
+    ] = False,
     nearest_: Annotated[
         bool,
         typer.Option("--nearest", help="Write the nearest plan that can be said, where this one can not."),
@@ -67,6 +70,8 @@ def export(
     if into is not None and output is not None:
         raise InputError("--into", ["edits a file, and --output writes a new one; give one of the two"])
     form = _form(to, into)
+    if python:
+        form = _in_python(form, into)
     file = None if output is None else free_file("--output", output, force=force)
     chosen = _sayable(
         _plan(plan, model, form), form, plan, take_nearest=nearest_, is_priced=model is not None
@@ -99,6 +104,17 @@ def _form(to: str | None, into: Path | None) -> "Export":
     if into is not None and form.into is None:
         raise InputError("--into", [f"edits a framework's configuration; write {to} with --output"])
     return form
+
+
+def _in_python(form: "Export", into: Path | None) -> "Export":
+    """Give a form that writes statements in place of a file's text."""
+    from dataclasses import replace
+
+    from sapp_ppb.writers.torchtitan import torchtitan_text
+
+    if form.name != "torchtitan" or into is not None:
+        raise InputError("--python", ["goes with --to torchtitan and without --into; leave it out"])
+    return replace(form, text=lambda plan: torchtitan_text(plan, python=True))
 
 
 def _plan(path: Path, model: Path | None, form: "Export") -> "Plan":

@@ -48,7 +48,8 @@ them are recomputed, so that a training step is as short as it can be and fits t
   sapp-ppb costs trace TRACES --body NAME -mb 16           make a model file from timelines
   sapp-ppb calibrate MODEL.json steps.csv -o NEW.json      add what measured steps take besides
 
-Exit codes: 0 a plan that fits, 1 no plan fits, 2 bad input, 3 interrupted or no plan in time.
+Exit codes: 0 a plan that fits, 1 no plan fits or a rule is broken, 2 bad input, 3 interrupted or
+no plan in time.
 """
 )
 def common(

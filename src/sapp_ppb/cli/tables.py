@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sapp_ppb.cli.output import can_draw_blocks
 from sapp_ppb.cli.text_timeline import timeline_text
-from sapp_ppb.plan import Outcome
+from sapp_ppb.plan import Outcome, Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.report.summary import (
     baseline_rows,
@@ -25,6 +25,7 @@ from sapp_ppb.report.summary import (
     title_text,
 )
 from sapp_ppb.writers import mindformers_lists, mindformers_lists_text
+from sapp_ppb.writers.exports import EXPORTS
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
@@ -42,7 +43,7 @@ def outcome_text(
     drawn: bool = False,
 ) -> str:
     """
-    Fill the page of a plan: stages, what is known, what others do, and the lists of MindFormers.
+    Fill the page of a plan: stages, what is known, what others do, and what to paste.
 
     Parameters
     ----------
@@ -64,8 +65,15 @@ def outcome_text(
         page += [Text(), _comparison(outcome, compared)]
     if drawn:
         page += [Text(), timeline_text(timeline, terminal_columns())]
-    lists = mindformers_lists_text(mindformers_lists(timeline.plan))
-    return f"{rendered(page)}\nMindFormers lists, [chunk][stage]\n{lists}"
+    return f"{rendered(page)}\n{_to_paste(timeline.plan)}"
+
+
+def _to_paste(plan: Plan) -> str:
+    """Say a plan in the words of its target; in MindFormers' lists where it has none."""
+    form = EXPORTS.get(plan.problem.target or "")
+    if form is None or form.name == "mindformers" or form.unsaid(plan):
+        return f"MindFormers lists, [chunk][stage]\n{mindformers_lists_text(mindformers_lists(plan))}"
+    return f"for {form.title}\n{form.text(plan)}"
 
 
 def _comparison(outcome: Outcome, compared: "Sequence[tuple[str, Timeline]]") -> Table:

@@ -114,12 +114,13 @@ def _fields(config: PipelineConfig, given: Mapping[str, Any]) -> dict[str, Any]:
         "micro_batches": config.micro_batches,
         "schedule": ScheduleName.CUSTOM if order is not None else config.schedule,
         "order_file": order,
+        "sequence_chunks": config.sequence_chunks,
         "micro_batch_group": config.micro_batch_group,
         "memory_limit_mb": config.memory_limit_mb,
         "min_layers_per_cell": 0,
     }
-    if "schedule" in given or "order_file" in given:  # the group and the order are those of another schedule
-        own |= {"schedule": None, "micro_batch_group": None, "order_file": None}
+    if "schedule" in given or "order_file" in given:  # group, pieces and order are those of another schedule
+        own |= {"schedule": None, "micro_batch_group": None, "order_file": None, "sequence_chunks": 1}
     elif config.target == "torchtitan" and "micro_batches" in given:
         own["micro_batch_group"] = group_of(config.schedule, config.stages or 1, given["micro_batches"])
     return own | dict(given)

@@ -49,7 +49,7 @@ def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = No
     if planned:
         rows.append(("stopped by", f"{outcome.stopped_by.value}: {_STOPPED[outcome.stopped_by]}"))
     if outcome.without_target is not None:
-        rows.append(("target", _target_text(outcome, outcome.without_target)))
+        rows.append(("target", target_text(outcome, outcome.without_target)))
     rows.append(("bubble", bubble_text(timeline.bubble)))
     rows.append(("highest peak", _peak_text(timeline)))
     rows += _limit_rows(outcome.problem)
@@ -138,7 +138,7 @@ def _status_text(outcome: Outcome) -> str:
     return "feasible: a faster plan may exist, but none below the lower bound"
 
 
-def _target_text(outcome: Outcome, free: WithoutTarget) -> str:
+def target_text(outcome: Outcome, free: WithoutTarget) -> str:
     """Say what the target's limits cost; a percentage is rounded up."""
     makespan_ms = outcome.makespan_ms or 0.0
     title = target_named(outcome.problem.target or "").title

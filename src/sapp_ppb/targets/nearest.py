@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.targets.nested_cell import nested_cell
@@ -113,7 +114,11 @@ def _measured(plan: Plan, other: Plan, words: str) -> Nearest:
 def _settings(plan: Plan, problem: Problem, target: Target) -> Iterator[Setting]:
     """Every recompute that a framework can say for a split, and for MindFormers the nearest alone."""
     by_entry = plan.counts.sum(axis=1)
-    for way in target.ways(problem.changed(fix=plan.split)):
+    try:
+        ways = target.ways(problem.changed(fix=plan.split))
+    except InputError:  # a split that it can not say, with cells that are empty
+        return
+    for way in ways:
         fix, types = way.problem.fix, way.problem.recompute
         if fix is not None and fix.places is not None:
             yield way.words, fix.places.counts(by_entry)

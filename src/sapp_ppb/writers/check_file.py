@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from sapp_ppb.plan import Outcome, Plan
 from sapp_ppb.targets import BrokenRule, CellTypes, PipelineConfig
 from sapp_ppb.writers.exports import EXPORTS
 from sapp_ppb.writers.plan_file import bubble_object, json_text, plan_to_json
+from sapp_ppb.writers.torchtitan import torchtitan_text
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
@@ -78,6 +80,16 @@ class Checked:
         return self.shorter > 1e-9 or not self.timeline.fits_memory
 
     @property
+    def text_to_paste(self) -> str | None:
+        """The planner's plan in the words of the file that was checked; None where there is none."""
+        form = EXPORTS.get(self.config.target)
+        if form is None or self.better is None or self.better.plan is None:
+            return None
+        if self.config.target == "torchtitan" and ".py" in Path(self.config.where).name:
+            return torchtitan_text(self.better.plan, python=True)
+        return form.text(self.better.plan)
+
+    @property
     def _now(self) -> Plan:
         assert self.timeline is not None, "a step to compare with"  # noqa: S101
         return self.timeline.plan
@@ -129,6 +141,7 @@ def _config(config: PipelineConfig) -> dict[str, object]:
         "micro_batches": config.micro_batches,
         "schedule": None if config.schedule is None else config.schedule.value,
         "micro_batch_group": config.micro_batch_group,
+        "sequence_chunks": config.sequence_chunks,
         "layers": config.layers,
         "mtp_layers": config.mtp_layers,
         "memory_limit_mb": config.memory_limit_mb,
@@ -155,18 +168,18 @@ def _price(timeline: "Timeline") -> dict[str, object]:
         "limit_mb": [float(mb) for mb in problem.limit_per_stage_mb] if limited else None,
         "fits": timeline.fits_memory,
         "recomputed_layers": timeline.plan.recomputed_layers,
+        "estimate": bool(problem.model.estimated),
     }
 
 
 def _planner(checked: Checked) -> dict[str, object]:
     outcome = checked.better
     assert outcome is not None, "an answer"  # noqa: S101
-    form = EXPORTS.get(checked.config.target)
     has_plan = outcome.plan is not None
     return {
         "shorter": checked.shorter if has_plan else None,
         "moved_layers": checked.moved_layers if has_plan else None,
         "more_recomputed": checked.more_recomputed if has_plan else None,
-        "text": None if form is None or outcome.plan is None else form.text(outcome.plan),
+        "text": checked.text_to_paste,
         "plan": json.loads(plan_to_json(outcome)),
     }
