@@ -202,7 +202,7 @@ def test_a_new_file_is_written_once(plan_file, run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "--to: says what to write, and is missing; one of mindformers, megatron, torchtitan, csv, json"),
+        ((), "--to: says what to write, and is missing; one of mindformers, megatron, torchtitan, mindspeed"),
         (("--to", "deepspeed"), "--to: 'deepspeed' is unknown; one of mindformers, megatron"),
         (
             ("--to", "megatron", "--into", "x", "-o", "y"),

@@ -195,7 +195,7 @@ def test_a_framework_that_is_planned_for_gets_its_file_and_no_other_does(model_f
 def test_every_framework_that_can_say_a_plan_gets_a_file(model_file, run, tmp_path):
     words = ("-s", "2", "-mb", "4", "-t", "0.2", "--recompute", "full")
     assert run("plan", model_file(), *words, "-o", tmp_path / "out").exit_code == 0
-    configs = {"layers.csv", "mindformers.yaml", "megatron.sh", "torchtitan.toml"}
+    configs = {"layers.csv", "mindformers.yaml", "megatron.sh", "torchtitan.toml", "mindspeed.sh"}
     assert configs < set(names(tmp_path / "out"))
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     for said in ("--pipeline-model-parallel-layout", "module_fqns_per_model_part", "recompute_config"):

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 SHORT_HELP = "Check a framework's configuration, and price it."
 HELP = """
-Check a configuration of MindFormers, Megatron-LM or torchtitan, or a list of layers: every rule that
-it breaks in the rule's words, and what of it is not known.  With --model also its makespan and peaks,
+Check a configuration of MindFormers, Megatron-LM, torchtitan, MindSpeed or HyperParallel, or a list of
+layers: every rule that it breaks in the rule's words, and what of it is not known.  With --model also its makespan and peaks,
 and what the planner would change and gain within what the framework can say.
 
 Options count before what the file says; give those that it does not say.  Exits with 1 when a rule is
@@ -57,7 +57,8 @@ def check(
         typer.Option(
             "--from",
             metavar="NAME",
-            help="Whose it is: mindformers, megatron, torchtitan, csv or json.  [default: told by the file]",
+            help="Whose it is: mindformers, megatron, torchtitan, mindspeed, hyperparallel, csv or json.  "
+            "[default: told by the file]",
         ),
     ] = None,
     stages: StagesIfGiven = None,

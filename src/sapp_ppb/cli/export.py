@@ -42,7 +42,8 @@ def export(
         typer.Option(
             "--to",
             metavar="NAME",
-            help="mindformers, megatron, torchtitan, csv or json.  [default: what --into is of]",
+            help="mindformers, megatron, torchtitan, mindspeed, hyperparallel, csv or json.  "
+            "[default: what --into is of]",
         ),
     ] = None,
     into: Annotated[

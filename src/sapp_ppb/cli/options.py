@@ -173,8 +173,8 @@ Target = Annotated[
     typer.Option(
         "--target",
         metavar="NAME",
-        help="Framework that must be able to say the plan: mindformers, megatron or torchtitan; also says "
-        "what that costs.",
+        help="Framework that must be able to say the plan: mindformers, megatron, torchtitan, mindspeed or "
+        "hyperparallel; also says what that costs.",
     ),
 ]
 TimeLimit = Annotated[float, typer.Option("--time-limit", "-t", metavar="SECONDS", help="Time to plan in.")]

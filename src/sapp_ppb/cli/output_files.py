@@ -80,7 +80,7 @@ _OF_A_TIMELINE: tuple[tuple[str, Writer], ...] = (
 
 
 # The plan in the words of others; a framework that can not say it has none.
-_CONFIGS = ("layers.csv", "mindformers.yaml", "megatron.sh", "torchtitan.toml")
+_CONFIGS = ("layers.csv", "mindformers.yaml", "megatron.sh", "torchtitan.toml", "mindspeed.sh")
 # What is made of a comparison.
 COMPARISON_FILES = ("compare.json", "compare.png", "compare.svg")
 

@@ -19,14 +19,16 @@ class Framework(StrEnum):
     MINDFORMERS = "mindformers"
     MEGATRON = "megatron"
     TORCHTITAN = "torchtitan"
+    MINDSPEED = "mindspeed"
     CSV = "csv"
     JSON = "json"
 
 
 _KNOWN = (
     "a YAML of MindFormers (with parallel_config or recompute_config), a model_config.yaml, argument list or "
-    "launch script of Megatron-LM (with --pipeline-model-parallel-size), a TOML or Python configuration of "
-    "torchtitan, a CSV of layers (index,name,stage,chunk,recompute) and a JSON of layers (sapp-ppb-layers)"
+    "launch script of Megatron-LM (with --pipeline-model-parallel-size) or MindSpeed (with its own flags), a "
+    "TOML or Python configuration of torchtitan, a CSV of layers (index,name,stage,chunk,recompute) and a "
+    "JSON of layers (sapp-ppb-layers)"
 )
 _PLAN = re.compile(rf'"format"\s*:\s*"{PLAN_FORMAT}"')
 _LAYERS = re.compile(r'"format"\s*:\s*"sapp-ppb-layers"')
@@ -38,6 +40,13 @@ _MINDFORMERS = re.compile(
 )
 _INIT = re.compile(r"^(time_config|profiling_config|memory_usage)\s*:", re.M)  # of the older tool
 _ARGUMENTS = re.compile(r"^\s*MODEL_ARGS\s*:", re.M)
+# Flags that MindSpeed has and Megatron-LM has not.
+_OF_MINDSPEED = re.compile(
+    r"(?<![\w-])--(pipeline-num-transformer-layers|num-layer-list|noop-layers|schedules-method|"
+    r"dualpipev-dw-detach|moe-fb-overlap|enable-recompute-layers-per-pp-rank|recompute-in-(bubble|advance)|"
+    r"recompute-(activation-function|norm)|swap-attention|smart-swap|adaptive-recompute-device-size|"
+    r"adaptive-memory-optimization|automated-pipeline|reuse-fp32-param|use-fused-(rmsnorm|swiglu))(?![\w])"
+)
 _FLAGS = re.compile(
     r"(?<![\w-])--(pipeline-model-parallel-\w|num-layers(?![\w-])|recompute-(granularity|method|num-layers)|"
     r"decoder-(first|last)-pipeline-num-layers|account-for-(embedding|loss)-in-pipeline-split|"
@@ -71,6 +80,7 @@ def framework_of(path: str | PathLike[str]) -> Framework | None:
     for framework, is_its in (
         (Framework.JSON, _LAYERS.search),
         (Framework.CSV, _HEADER.match),
+        (Framework.MINDSPEED, _OF_MINDSPEED.search),
         (Framework.MEGATRON, _ARGUMENTS.search),
         (Framework.MINDFORMERS, _MINDFORMERS.search),
         (Framework.MEGATRON, _FLAGS.search),
@@ -149,6 +159,10 @@ def _reader(
         from sapp_ppb.readers.megatron_config import read_megatron
 
         return lambda path: read_megatron(path, micro_batches)
+    if framework is Framework.MINDSPEED:
+        from sapp_ppb.readers.mindspeed_config import read_mindspeed
+
+        return lambda path: read_mindspeed(path, micro_batches)
     if framework is Framework.TORCHTITAN:
         from sapp_ppb.readers.torchtitan_config import read_torchtitan
 

@@ -3,10 +3,11 @@
 from sapp_ppb.errors import InputError
 from sapp_ppb.targets.megatron import MEGATRON
 from sapp_ppb.targets.mindformers import MINDFORMERS
+from sapp_ppb.targets.mindspeed import MINDSPEED
 from sapp_ppb.targets.target import Target
 from sapp_ppb.targets.torchtitan import TORCHTITAN
 
-_TARGETS = {target.name: target for target in (MINDFORMERS, MEGATRON, TORCHTITAN)}
+_TARGETS = {target.name: target for target in (MINDFORMERS, MEGATRON, TORCHTITAN, MINDSPEED)}
 TARGETS = tuple(_TARGETS)
 
 

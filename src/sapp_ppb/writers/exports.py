@@ -11,6 +11,7 @@ from sapp_ppb.writers.layer_list import layers_csv_text, layers_json_text
 from sapp_ppb.writers.megatron import megatron_into, megatron_text
 from sapp_ppb.writers.mindformers_config import mindformers_text
 from sapp_ppb.writers.mindformers_edit import mindformers_into
+from sapp_ppb.writers.mindspeed import mindspeed_into, mindspeed_text
 from sapp_ppb.writers.torchtitan import torchtitan_into, torchtitan_text
 
 
@@ -79,6 +80,13 @@ EXPORTS = {
             file_name="torchtitan.toml",
             text=torchtitan_text,
             into=torchtitan_into,
+        ),
+        Export(
+            name="mindspeed",
+            title="MindSpeed",
+            file_name="mindspeed.sh",
+            text=mindspeed_text,
+            into=mindspeed_into,
         ),
         Export(name="csv", title="CSV of layers", file_name="layers.csv", text=layers_csv_text),
         Export(name="json", title="JSON of layers", file_name="layers.json", text=layers_json_text),
