@@ -12,7 +12,7 @@ from tests.cli.conftest import environment
 QUICK = ("-s", "2", "-mb", "4", "-t", "0.2", "-mem", "1200")
 PICTURES = ["memory.png", "memory.svg", "stages.png", "stages.svg", "timeline.png", "timeline.svg"]
 # The small model's plan recomputes otherwise on each stage, which only MindFormers can say.
-CONFIGS = ["layers.csv", "mindformers.yaml"]
+CONFIGS = ["layers.csv", "mindformers.yaml", "hyperparallel.json"]
 FILES = sorted(["plan.json", "trace.json", "report.html", *PICTURES, *CONFIGS])
 
 
@@ -33,7 +33,7 @@ def test_a_plan_is_written_with_its_pictures_and_its_trace(model_file, run, tmp_
     assert names(folder) == FILES
     assert result.stderr == (
         f"wrote {folder}: plan.json, timeline.png, timeline.svg, memory.png, memory.svg, stages.png, "
-        "stages.svg, trace.json, layers.csv, mindformers.yaml, report.html\n"
+        "stages.svg, trace.json, layers.csv, mindformers.yaml, hyperparallel.json, report.html\n"
     )
     assert all((folder / name).read_bytes().startswith(b"\x89PNG") for name in PICTURES[::2])
     assert all(b"<svg" in (folder / name).read_bytes() for name in PICTURES[1::2])
@@ -57,7 +57,7 @@ def test_all_files_that_exist_are_refused_at_once_before_any_planning(planned, m
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
         f"error: {planned}: timeline.png, timeline.svg, memory.png, stages.png, stages.svg, "
-        "trace.json, layers.csv, mindformers.yaml, report.html exist; give --force to replace them\n"
+        "trace.json, layers.csv, mindformers.yaml, hyperparallel.json, report.html exist; give --force to replace them\n"
     )
 
 

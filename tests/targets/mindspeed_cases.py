@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import ScheduleName
 from tests.targets.megatron_cases import megatron_plans, model_of
 
 
@@ -30,7 +31,7 @@ def plans_on_a_v(draw):
         model=model_of(sum(cells), mtp=mtp),
         stages=stages,
         micro_batches=2 * stages + draw(st.integers(0, 3)),
-        schedule="dualpipev",
+        schedule=ScheduleName.DUALPIPEV,
         min_layers_per_cell=0,
     )
     first = draw(st.integers(0, 5))

@@ -67,8 +67,8 @@ def test_a_first_kind_recomputed_before_a_second_that_is_not_can_be_said():
 
 
 def test_only_mindformers_forbids_mixing():
-    assert TARGETS == ("mindformers", "megatron", "torchtitan")
-    assert [is_nested(target) for target in (None, *TARGETS)] == [False, True, False, False]
+    assert TARGETS == ("mindformers", "megatron", "torchtitan", "mindspeed", "hyperparallel")
+    assert [is_nested(target) for target in (None, *TARGETS)] == [False, True, False, False, False, False]
 
 
 def test_an_unknown_target_is_refused_with_those_that_exist():

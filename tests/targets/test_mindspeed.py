@@ -8,6 +8,7 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner import plan_pipeline
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets.megatron import MEGATRON
 from sapp_ppb.targets.mindspeed import MINDSPEED, recompute_words
 from sapp_ppb.targets.nearest import nearest
@@ -53,21 +54,20 @@ def test_recompute_of_a_stage_is_dealt_over_its_chunks(cells, full, words):
 
 
 def test_on_a_v_block_counts_every_chunk():
-    v = {"schedule": "dualpipev"}
-    assert recompute_words(plan_of([3, 3, 3, 3], [2, 2, 2, 2], **v)) == f"{BLOCK} 2"
-    assert recompute_words(plan_of([3, 3, 3, 3], [2, 2, 1, 1], **v)) is None
+    assert recompute_words(plan_of([3] * 4, [2, 2, 2, 2], schedule=ScheduleName.DUALPIPEV)) == f"{BLOCK} 2"
+    assert recompute_words(plan_of([3] * 4, [2, 2, 1, 1], schedule=ScheduleName.DUALPIPEV)) is None
 
 
 def test_what_can_not_be_said_is_refused_with_the_reason():
     (fault,) = MINDSPEED.unsaid(plan_of([3, 3], [1, 2]))
     assert "N layers of every stage, dealt over its chunks" in fault
-    assert MINDSPEED.refuses(problem_of(4, schedule="gpipe")) == (
+    assert MINDSPEED.refuses(problem_of(4, schedule=ScheduleName.GPIPE)) == (
         "MindSpeed has no schedule gpipe; use one of 1f1b, interleaved, dualpipev",
     )
-    assert MINDSPEED.refuses(problem_of(4, schedule="dualpipev", stages=1)) == (
+    assert MINDSPEED.refuses(problem_of(4, schedule=ScheduleName.DUALPIPEV, stages=1)) == (
         "MindSpeed's dualpipev needs at least 2 stages (got 1)",
     )
-    problem = problem_of(4, mtp=1, schedule="dualpipev")
+    problem = problem_of(4, mtp=1, schedule=ScheduleName.DUALPIPEV)
     counts = counts_of(problem, [1, 1, 2, 0], 0, [0] * 4)
     counts[1, Recompute.NONE, 2] = 1
     assert MINDSPEED.unsaid(Plan(problem=problem, counts=counts)) == (
@@ -83,7 +83,9 @@ def test_the_nearest_setting_may_be_dealt_over_chunks():
     assert (found.words, found.differing) == (f"{BLOCK} 3 {PER_RANK}", 1)
 
 
-@pytest.mark.parametrize("changes", [{}, {"interleave": 2}, {"schedule": "dualpipev", "micro_batches": 8}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"interleave": 2}, {"schedule": ScheduleName.DUALPIPEV, "micro_batches": 8}]
+)
 def test_the_planner_finds_plans_that_can_be_said(changes):
     problem = problem_of(8, target="mindspeed", memory_limit_mb=1000.0, **changes)
     plan = plan_pipeline(problem, time_limit_s=3).plan

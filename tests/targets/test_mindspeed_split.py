@@ -109,6 +109,7 @@ def test_empty_places_take_part_in_block_recompute():
     assert split.noops == 2
     block = RecomputeFlags(granularity="full", method="block", layers=1)
     types = types_of(split.cells, 2, block, on_a_v=True)
+    assert types is not None
     # The first place of stage 0 is empty, so its one layer is the second and stays; chunk 1 comes back,
     # so that cell 3 is on stage 0.
     assert [[[r.label for r in cell] for cell in row] for row in types] == [

@@ -16,12 +16,13 @@ from tests.strategies import plans
 def test_every_framework_has_a_form_and_its_file():
     assert [name for name, form in EXPORTS.items() if form.target is not None] == list(TARGETS)
     assert len({form.file_name for form in EXPORTS.values()}) == len(EXPORTS)
-    assert [form.into is None for form in EXPORTS.values()] == [False] * 4 + [True] * 2
+    assert [form.into is None for form in EXPORTS.values()] == [False] * 5 + [True] * 2
 
 
 def test_an_unknown_form_is_refused_with_those_that_exist():
     with pytest.raises(
-        InputError, match="'yaml' is unknown; one of mindformers, megatron, torchtitan, mindspeed, csv, json"
+        InputError,
+        match="'yaml' is unknown; one of mindformers, megatron, torchtitan, mindspeed, hyperparallel",
     ):
         export_named("yaml")
 

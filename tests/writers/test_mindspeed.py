@@ -26,7 +26,7 @@ def plan_on_a_v(cells):
         model=model_of(sum(cells)),
         stages=len(cells) // 2,
         micro_batches=len(cells),
-        schedule="dualpipev",
+        schedule=ScheduleName.DUALPIPEV,
         min_layers_per_cell=0,
     )
     return Plan(problem=problem, counts=counts_of(problem, cells, 0, [0] * len(cells)))

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 SHORT_HELP = "Check a framework's configuration, and price it."
 HELP = """
 Check a configuration of MindFormers, Megatron-LM, torchtitan, MindSpeed or HyperParallel, or a list of
-layers: every rule that it breaks in the rule's words, and what of it is not known.  With --model also its makespan and peaks,
-and what the planner would change and gain within what the framework can say.
+layers: every rule that it breaks in the rule's words, and what of it is not known.  With --model also
+its makespan and peaks, and what the planner would change and gain within what the framework can say.
 
 Options count before what the file says; give those that it does not say.  Exits with 1 when a rule is
 broken, a stage needs more than the memory limit or a needed value is not known, and with 2 when the

@@ -82,11 +82,20 @@ def export(
     if into is not None:
         _edit(into, chosen, form)
     elif file is not None:
-        write_text_atomic(file, form.text(chosen), force)
+        write_text_atomic(file, _text(chosen, form, is_priced=model is not None), force)
         say(f"wrote {file}")
     else:
-        write_document(form.text(chosen))
+        write_document(_text(chosen, form, is_priced=model is not None))
     return FITS
+
+
+def _text(plan: "Plan", form: "Export", *, is_priced: bool) -> str:
+    """Text of a plan, with what it takes and holds where its model is known and that is said."""
+    if form.timed_text is None or not is_priced:
+        return form.text(plan)
+    from sapp_ppb.simulator import simulate
+
+    return form.timed_text(simulate(plan))
 
 
 def _form(to: str | None, into: Path | None) -> "Export":

@@ -80,7 +80,14 @@ _OF_A_TIMELINE: tuple[tuple[str, Writer], ...] = (
 
 
 # The plan in the words of others; a framework that can not say it has none.
-_CONFIGS = ("layers.csv", "mindformers.yaml", "megatron.sh", "torchtitan.toml", "mindspeed.sh")
+_CONFIGS = (
+    "layers.csv",
+    "mindformers.yaml",
+    "megatron.sh",
+    "torchtitan.toml",
+    "mindspeed.sh",
+    "hyperparallel.json",
+)
 # What is made of a comparison.
 COMPARISON_FILES = ("compare.json", "compare.png", "compare.svg")
 
@@ -172,7 +179,7 @@ def write_folder(
                 write(timeline, folder / name, force)
                 written.append(name)
         if outcome.plan is not None:
-            written += _write_configs(folder, outcome.plan, force=force, read=read)
+            written += _write_configs(folder, outcome.plan, timeline, force=force, read=read)
         _page(outcome, timeline, folder / PAGE_FILE, force, tokens)
         written.append(PAGE_FILE)
     finally:
@@ -180,7 +187,9 @@ def write_folder(
             say(f"wrote {folder}: {', '.join(written)}")
 
 
-def _write_configs(folder: Path, plan: "Plan", *, force: bool, read: Path | None) -> list[str]:
+def _write_configs(
+    folder: Path, plan: "Plan", timeline: "Timeline | None", *, force: bool, read: Path | None
+) -> list[str]:
     """Write the layers, and what each framework would be told that can say the plan; name the files."""
     from sapp_ppb.writers import write_text_atomic
     from sapp_ppb.writers.exports import EXPORTS
@@ -191,7 +200,7 @@ def _write_configs(folder: Path, plan: "Plan", *, force: bool, read: Path | None
         if _is_same(path, read):
             continue
         if not form.unsaid(plan):
-            write_text_atomic(path, form.text(plan), force)
+            write_text_atomic(path, form.written(plan, timeline), force)
             written.append(form.file_name)
         elif path.exists():
             say(f"note: {path} is of an earlier plan; {form.title} can not express this one")

@@ -20,6 +20,7 @@ class Framework(StrEnum):
     MEGATRON = "megatron"
     TORCHTITAN = "torchtitan"
     MINDSPEED = "mindspeed"
+    HYPERPARALLEL = "hyperparallel"
     CSV = "csv"
     JSON = "json"
 
@@ -27,11 +28,14 @@ class Framework(StrEnum):
 _KNOWN = (
     "a YAML of MindFormers (with parallel_config or recompute_config), a model_config.yaml, argument list or "
     "launch script of Megatron-LM (with --pipeline-model-parallel-size) or MindSpeed (with its own flags), a "
-    "TOML or Python configuration of torchtitan, a CSV of layers (index,name,stage,chunk,recompute) and a "
-    "JSON of layers (sapp-ppb-layers)"
+    "TOML or Python configuration of torchtitan, a YAML (pipeline_config) or result (stage_partition) of "
+    "HyperParallel's PPOptimizer, a CSV of layers (index,name,stage,chunk,recompute) and a JSON of layers "
+    "(sapp-ppb-layers)"
 )
 _PLAN = re.compile(rf'"format"\s*:\s*"{PLAN_FORMAT}"')
 _LAYERS = re.compile(r'"format"\s*:\s*"sapp-ppb-layers"')
+_RESULT = re.compile(r'"stage_partition"\s*:')  # of HyperParallel's PPOptimizer
+_INPUTS = re.compile(r"^pipeline_config\s*:", re.M)
 _HEADER = re.compile(r'"?index"?\s*,\s*"?name"?\s*,\s*"?stage"?\s*,')
 _MINDFORMERS = re.compile(
     r"^(parallel_config|recompute_config|swap_config)\s*:|"
@@ -79,11 +83,13 @@ def framework_of(path: str | PathLike[str]) -> Framework | None:
         return None
     for framework, is_its in (
         (Framework.JSON, _LAYERS.search),
+        (Framework.HYPERPARALLEL, _RESULT.search),
         (Framework.CSV, _HEADER.match),
         (Framework.MINDSPEED, _OF_MINDSPEED.search),
         (Framework.MEGATRON, _ARGUMENTS.search),
         (Framework.MINDFORMERS, _MINDFORMERS.search),
         (Framework.MEGATRON, _FLAGS.search),
+        (Framework.HYPERPARALLEL, _INPUTS.search),
     ):
         if is_its(text):
             return framework
@@ -163,6 +169,10 @@ def _reader(
         from sapp_ppb.readers.mindspeed_config import read_mindspeed
 
         return lambda path: read_mindspeed(path, micro_batches)
+    if framework is Framework.HYPERPARALLEL:
+        from sapp_ppb.readers.hyperparallel_config import read_hyperparallel
+
+        return read_hyperparallel
     if framework is Framework.TORCHTITAN:
         from sapp_ppb.readers.torchtitan_config import read_torchtitan
 

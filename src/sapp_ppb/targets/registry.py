@@ -1,13 +1,14 @@
 """The frameworks that a plan can be made for."""
 
 from sapp_ppb.errors import InputError
+from sapp_ppb.targets.hyperparallel import HYPERPARALLEL
 from sapp_ppb.targets.megatron import MEGATRON
 from sapp_ppb.targets.mindformers import MINDFORMERS
 from sapp_ppb.targets.mindspeed import MINDSPEED
 from sapp_ppb.targets.target import Target
 from sapp_ppb.targets.torchtitan import TORCHTITAN
 
-_TARGETS = {target.name: target for target in (MINDFORMERS, MEGATRON, TORCHTITAN, MINDSPEED)}
+_TARGETS = {target.name: target for target in (MINDFORMERS, MEGATRON, TORCHTITAN, MINDSPEED, HYPERPARALLEL)}
 TARGETS = tuple(_TARGETS)
 
 

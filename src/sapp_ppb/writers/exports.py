@@ -5,8 +5,14 @@ from dataclasses import dataclass
 
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
+from sapp_ppb.simulator import Timeline
 from sapp_ppb.targets import target_named
 from sapp_ppb.targets.target import Target
+from sapp_ppb.writers.hyperparallel import (
+    hyperparallel_into,
+    hyperparallel_text,
+    hyperparallel_timed_text,
+)
 from sapp_ppb.writers.layer_list import layers_csv_text, layers_json_text
 from sapp_ppb.writers.megatron import megatron_into, megatron_text
 from sapp_ppb.writers.mindformers_config import mindformers_text
@@ -33,6 +39,9 @@ class Export:
     into
         Text of a configuration that exists, its name, and a plan give the text with the
         plan in it; None for a form that is always written whole.
+    timed_text
+        The same as ``text`` with what the simulator says of the plan; None where it says
+        nothing to the framework.
     """
 
     name: str
@@ -40,11 +49,18 @@ class Export:
     file_name: str
     text: Callable[[Plan], str]
     into: Callable[[str, Plan, str], str] | None = None
+    timed_text: Callable[[Timeline], str] | None = None
 
     @property
     def target(self) -> Target | None:
         """Framework whose rules the plan must obey; None for a plain form."""
         return None if self.into is None else target_named(self.name)
+
+    def written(self, plan: Plan, timeline: Timeline | None) -> str:
+        """Text of a plan, with what is known of its timeline where there is a place for that."""
+        if self.timed_text is None or timeline is None:
+            return self.text(plan)
+        return self.timed_text(timeline)
 
     def unsaid(self, plan: Plan) -> tuple[str, ...]:
         """Say why a plan can not be written so, a sentence each; none when it can."""
@@ -87,6 +103,14 @@ EXPORTS = {
             file_name="mindspeed.sh",
             text=mindspeed_text,
             into=mindspeed_into,
+        ),
+        Export(
+            name="hyperparallel",
+            title="HyperParallel",
+            file_name="hyperparallel.json",
+            text=hyperparallel_text,
+            timed_text=hyperparallel_timed_text,
+            into=hyperparallel_into,
         ),
         Export(name="csv", title="CSV of layers", file_name="layers.csv", text=layers_csv_text),
         Export(name="json", title="JSON of layers", file_name="layers.json", text=layers_json_text),

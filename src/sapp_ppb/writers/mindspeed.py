@@ -117,7 +117,8 @@ def mindspeed_text(plan: Plan) -> str:
     >>> from sapp_ppb.problem import Problem
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=5, forward_ms=1)
     >>> model = Model(name="tiny", layers=(body,))
-    >>> problem = Problem(model=model, stages=2, micro_batches=4, schedule="dualpipev")
+    >>> v = ScheduleName.DUALPIPEV
+    >>> problem = Problem(model=model, stages=2, micro_batches=4, schedule=v)
     >>> print(mindspeed_text(plan_from_matrices(problem, {"Dec": {"none": [[1, 1], [1, 2]]}})), end="")
     --num-layers 8 \
     --pipeline-model-parallel-size 2 \
