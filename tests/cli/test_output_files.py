@@ -57,7 +57,8 @@ def test_all_files_that_exist_are_refused_at_once_before_any_planning(planned, m
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
         f"error: {planned}: timeline.png, timeline.svg, memory.png, stages.png, stages.svg, "
-        "trace.json, layers.csv, mindformers.yaml, hyperparallel.json, report.html exist; give --force to replace them\n"
+        "trace.json, layers.csv, mindformers.yaml, hyperparallel.json, report.html exist; "
+        "give --force to replace them\n"
     )
 
 
@@ -207,3 +208,11 @@ def test_a_file_of_an_earlier_plan_is_pointed_out(planned, model_file, run):
     result = run("plan", model_file(), *QUICK, "-o", planned, "--force")
     assert f"note: {planned / 'megatron.sh'} is of an earlier plan; Megatron-LM can not" in result.stderr
     assert (planned / "megatron.sh").read_text(encoding="utf-8") == "--num-layers 4"
+
+
+def test_a_result_for_hyperparallel_says_what_its_timeline_says(planned):
+    outcome = json.loads((planned / "plan.json").read_text(encoding="utf-8"))["outcome"]
+    result = json.loads((planned / "hyperparallel.json").read_text(encoding="utf-8"))
+    assert result["simulator_end_time"] == outcome["makespan_ms"]
+    assert result["simulator_peak_memory"] == outcome["peak_memory_mb"]
+    assert result["pipeline_bubble"] == pytest.approx(outcome["bubble"]["total"])

@@ -98,6 +98,12 @@ def test_empty_places_of_an_even_split(tmp_path):
     assert [cell.count("f") for cell in full(block)[0]] == [0, 1, 1, 1, 1, 1, 1, 1]
 
 
+def test_empty_places_are_no_layers_where_the_split_is_broken_too(tmp_path):
+    config = read(tmp_path, "--num-layers 98 --noop-layers 0,97 --pipeline-model-parallel-size 16")
+    assert (config.layers, config.types) == (96, None)
+    assert "must be divisible by the 16 stages (got 98)" in str(config.broken[0])
+
+
 def test_recompute_counted_by_stage(tmp_path):
     text = ARGS + (
         "--num-layers 12 --num-virtual-stages-per-pipeline-rank 2 --recompute-granularity full "

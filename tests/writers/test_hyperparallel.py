@@ -85,7 +85,9 @@ def test_a_timeline_fills_the_fields_of_the_simulator(tmp_path):
     # Stage 0 holds 2 micro-batches of 100 MB, stage 1 one.
     assert result["simulator_peak_memory"] == [200.0, 100.0]
     (note,) = read_back(tmp_path, text).notes
-    assert note == "its own simulation took 15.0 ms a step, a bubble of 0.25, and held 200 MB at most"
+    assert note == (
+        "its own simulation took 15.0 ms a step, a bubble of 25.0% of useful work, and held 200 MB at most"
+    )
 
 
 def test_an_answer_of_the_planner_is_a_result():

@@ -24,8 +24,8 @@ SHORT_HELP = "Compare the best plan with even splits and with your own."
 HELP = """
 Plan, and compare the answer with what people do without a planner (even splits without and
 with full recompute, the bottleneck partition) and with your own plans: plan files, configurations
-of MindFormers, Megatron-LM or torchtitan, lists of layers, or manual YAML files of MindFormers'
-offset and recompute lists.
+of frameworks (MindFormers, Megatron-LM, torchtitan, MindSpeed, HyperParallel), lists of layers, or
+manual YAML files of MindFormers' offset and recompute lists.
 
 Your plans are timed with the micro-batches, limits and links given here, each under its own
 schedule and chunks.  One that exceeds the limit is shown and marked.

@@ -49,7 +49,8 @@ def _page(
     lists = {"Plan file": plan_to_json(outcome)}
     plan = outcome.plan
     if plan is not None:
-        said = {form.title: form.text(plan) for form in _frameworks(plan) if not form.unsaid(plan)}
+        forms = [form for form in _frameworks(plan) if not form.unsaid(plan)]
+        said = {form.title: form.written(plan, timeline) for form in forms}
         if not said:  # why there is nothing to paste
             said = {"MindFormers": mindformers_lists_text(mindformers_lists(plan))}
         lists = said | lists

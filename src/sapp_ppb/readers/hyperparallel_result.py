@@ -160,11 +160,14 @@ def _notes(raw: dict[str, object]) -> list[str]:
         return [f"its own simulation failed: {shown(error)}"]
     if status != "success":
         return []
-    notes = [f"its own simulation took {shown(raw.get('simulator_end_time'))} ms a step"]
-    bubble = raw.get("pipeline_bubble")
-    if bubble is not None:
-        notes[0] += f", a bubble of {shown(bubble)}"
+    note = f"its own simulation took {_number(raw.get('simulator_end_time'), ',.1f')} ms a step"
+    if raw.get("pipeline_bubble") is not None:
+        note += f", a bubble of {_number(raw['pipeline_bubble'], '.1%')} of useful work"
     peaks = raw.get("simulator_peak_memory")
     if isinstance(peaks, list) and peaks and all(isinstance(peak, int | float) for peak in peaks):
-        notes[0] += f", and held {max(peaks):,.0f} MB at most"
-    return notes
+        note += f", and held {max(peaks):,.0f} MB at most"
+    return [note]
+
+
+def _number(value: object, form: str) -> str:
+    return format(value, form) if isinstance(value, int | float) else shown(value)

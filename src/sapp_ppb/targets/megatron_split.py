@@ -81,17 +81,15 @@ class Split:
         Rules that the flags break.
     on_a_v
         Whether the second chunk of a stage comes back from the last stage (MindSpeed).
+    noops
+        Places that hold no layer (MindSpeed).
     """
 
     cells: Cells | None
     interleave: int
     broken: tuple[BrokenRule, ...]
     on_a_v: bool = False
-
-    @property
-    def noops(self) -> int:
-        """Places that hold no layer (MindSpeed)."""
-        return 0 if self.cells is None else "".join(self.cells).count("n")
+    noops: int = 0
 
 
 def split_of(flags: SplitFlags) -> Split:

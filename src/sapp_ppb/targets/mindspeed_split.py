@@ -217,6 +217,8 @@ def with_noops(split: Split, noops: Sequence[int], layers: int) -> Split:
     >>> with_noops(split_of(SplitFlags(stages=2, layers=4)), (0, 3), 4).cells
     ('Ent', 'tnL')
     """
+    empty = {number for number in noops if number < layers}
+    split = replace(split, noops=len(empty))
     wrong = sorted(number for number in noops if number >= layers)
     if wrong:
         found = ", ".join(map(str, wrong[:4]))
@@ -224,7 +226,7 @@ def with_noops(split: Split, noops: Sequence[int], layers: int) -> Split:
         return replace(split, cells=None, broken=(*split.broken, _broken(NOOPS, rule, found)))
     if split.cells is None:
         return split
-    empty, place, cells = set(noops), 0, []
+    place, cells = 0, []
     for cell in split.cells:
         letters = []
         for letter in cell:
