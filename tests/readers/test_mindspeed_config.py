@@ -181,6 +181,7 @@ def test_a_list_is_left_out_of_account_beside_empty_places(tmp_path):
         ("--automated-pipeline", "--automated-pipeline decides what this reader takes from other flags"),
         ("--recompute-in-bubble --noop-layers 0", "--recompute-in-bubble decides what this reader takes"),
         ("--adaptive-recompute-device-size 30000", "--adaptive-recompute-device-size decides"),
+        ("--reduce-recompute-for-last-chunk", "--reduce-recompute-for-last-chunk decides"),
     ],
 )
 def test_what_is_not_known_is_said_and_nothing_is_made_up(tmp_path, flags, said):

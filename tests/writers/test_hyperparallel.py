@@ -1,6 +1,8 @@
 """Results in the fields of PPOptimizer, and the YAML that it is given."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -190,3 +192,13 @@ def test_sizes_are_edited_and_nothing_else():
 def test_files_that_can_not_take_a_plan(name, plan, said):
     with pytest.raises(InputError, match=said):
         hyperparallel_into(INPUTS, plan, name)
+
+
+def test_the_page_shows_the_inputs_that_are_written():
+    page = (Path(__file__).parents[2] / "docs" / "frameworks" / "hyperparallel.md").read_text(
+        encoding="utf-8"
+    )
+    (shown,) = re.findall(r"```yaml\n(.*?)```", page, re.S)
+    problem = Problem(model=model_of(96), stages=16, micro_batches=32, memory_limit_mb=56000.0)
+    assert pp_config_text(problem) == shown
+    assert all(f"`{field}`" in page for field in FIELDS - {"is_successful", "simulation_error"})

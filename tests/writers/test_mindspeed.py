@@ -1,8 +1,12 @@
 """Plans in MindSpeed's flags: as lines to paste, and put into files that stay as they are otherwise."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
@@ -114,6 +118,36 @@ def test_any_plan_put_into_a_file_reads_back(tmp_path, plan):
         assert (config.stages, config.layers) == (plan.problem.stages, model.body_count)
         assert config.broken == ()
         assert config.schedule in (plan.problem.schedule_name, ScheduleName.ONE_F_ONE_B)
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        "",
+        "  --pipeline-num-transformer-layers: [[1,2],[2,3]]\n",
+        "  --pipeline-num-transformer-layers: '[[1,2],[2,3]]'\n",
+        "  --pipeline-num-transformer-layers:\n    - [1, 2]\n    - [2, 3]\n",
+    ],
+)
+@pytest.mark.parametrize("layout", ["Ett|tt|tt|ttL", "Ett|tt|t|tttL"])
+def test_rows_in_yaml_are_text(tmp_path, old, layout):
+    text, plan = f"MODEL_ARGS:\n  --num-layers: 8\n{old}  --lr: 1e-5\n", plan_of_layout(layout, 2)
+    written = mindspeed_into(text, plan, "args.yaml")
+    config = read_back(tmp_path, written, "args.yaml")
+    assert (config.types, config.broken) == (cell_types(plan), ())
+    assert mindspeed_into(written, plan, "args.yaml") == written
+    assert written.endswith("  --lr: 1e-5\n")
+
+
+def test_the_page_shows_what_is_written(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "frameworks" / "mindspeed.md").read_text(encoding="utf-8")
+    flags = next(block for block in re.findall(r"```\n(.*?)```", page, re.S) if "--num-layer-list" in block)
+    config = read_back(tmp_path, flags)
+    assert ([len(cell) for cell in config.types[0]], config.broken) == (
+        [4, 5, 5, 5, 5, 6, 6, 6, 7, 7, 7, 7, 7, 7, 7, 5],
+        (),
+    )
+    assert {cell.count(Recompute.FULL) for cell in config.types[0]} == {2}
 
 
 def test_only_the_flags_of_the_plan_change():

@@ -39,7 +39,7 @@ _NOT_MODELLED = {
     "recompute-in-advance": "when recompute runs before its backward is not modelled",
     "recompute-activation-function": "recompute of activation functions is not modelled",
     "recompute-norm": "recompute of norms is not modelled",
-    "swap-attention": "what is swapped is not modelled",
+    "swap-attention": "what is swapped is not modelled, nor how recompute goes along with that",
     "smart-swap": "what is swapped is not modelled",
     "adaptive-memory-optimization": "what is swapped or recomputed for it is not modelled",
     "moe-fb-overlap": "how much of a forward that overlaps with a backward is hidden is set with "

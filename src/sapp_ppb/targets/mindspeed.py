@@ -3,8 +3,9 @@ What MindSpeed can say of a plan.
 
 Everything that Megatron-LM can, and besides the V of DualPipeV, on which empty places
 make an even split uneven, and full recompute of N layers of every stage, dealt over its
-chunks.  Source: that of ``mindspeed_split.py``, and ``mindspeed/core/memory`` and
-``mindspeed/core/tensor_parallel/checkpoint_without_output.py`` of MindSpeed for recompute.
+chunks.  Source: that of ``mindspeed_split.py``, and for recompute
+``transformer_block_checkpointed_forward`` in ``mindspeed/core/memory/common.py`` of
+MindSpeed.
 """
 
 from collections.abc import Iterator

@@ -15,6 +15,7 @@ OWN_SPLITS = (LIST, ROWS, NOOPS, METHOD)
 UNREAD_SPLITS = (*(name for name in OTHER_SPLITS if name not in OWN_SPLITS), "automated-pipeline")
 UNREAD_RECOMPUTE = (
     *(name for name in OTHER_RECOMPUTE if name != PER_RANK),
+    "reduce-recompute-for-last-chunk",
     "recompute-module-list",
     "recompute-type",
     "adaptive-recompute-device-size",
