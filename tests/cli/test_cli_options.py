@@ -9,7 +9,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from sapp_ppb.cli import options
 from sapp_ppb.cli.main import app
+from sapp_ppb.targets import TARGETS
 from tests.cli.conftest import environment
 
 # A change here breaks scripts that people have: it belongs into the changelog.
@@ -340,3 +342,7 @@ def test_usage_faults_are_said_on_stderr(words, said, run):
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_the_help_names_every_framework():
+    assert ", ".join(TARGETS) == options.FRAMEWORKS
