@@ -66,7 +66,7 @@ def plan_pipeline(
     SolverError
         When the solver is needed to find a first plan and fails.
     """
-    _check_options(time_limit_s, gap, seed, threads)
+    check_options(time_limit_s, gap, seed, threads)
     _check_fix(problem)
     known = None if warm_start is None else _plan_for(problem, warm_start)
     ways = _ways(problem)
@@ -98,7 +98,15 @@ def plan_pipeline(
     return next(runs).outcome() if sets[0] is problem else _best_of(problem, runs)
 
 
-def _check_options(time_limit_s: float, gap: float, seed: int, threads: int) -> None:
+def check_options(time_limit_s: float, gap: float, seed: int, threads: int = 1) -> None:
+    """
+    Refuse options of ``plan_pipeline`` that can not be.
+
+    Raises
+    ------
+    InputError
+        With all faults at once.
+    """
     faults = []
     if not 0.0 < time_limit_s <= 1e6:
         faults.append(f"time-limit must be above 0 and at most 1,000,000 seconds (got {time_limit_s!r})")
