@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sapp_ppb.cli import compare, costs, dryrun_guide, plan, schedule, simulate
+from sapp_ppb.cli import compare, costs, dryrun_guide, plan, schedule, simulate, sweep
 from sapp_ppb.cli.guard import BAD_INPUT, say, verb
 from sapp_ppb.cli.older_flags import Verbs
 from sapp_ppb.cli.output import write_result
@@ -43,6 +43,7 @@ them are recomputed, so that a training step is as short as it can be and fits t
   sapp-ppb simulate MODEL.json PLAN.json                   time a plan that exists
   sapp-ppb compare MODEL.json PLAN.json -s 16 -mb 32       set plans beside the best one
   sapp-ppb schedule interleaved -s 4 -mb 8 -i 2            print the order of a schedule
+  sapp-ppb sweep MODEL.json --devices 64 --global-batch 256   plan for every number of stages
   sapp-ppb costs trace TRACES --body NAME -mb 16           make a model file from timelines
 
 Exit codes: 0 a plan that fits, 1 no plan fits, 2 bad input, 3 interrupted or no plan in time.
@@ -61,6 +62,7 @@ for name, module, function in (
     ("simulate", simulate, simulate.simulate),
     ("compare", compare, compare.compare),
     ("schedule", schedule, schedule.schedule),
+    ("sweep", sweep, sweep.sweep),
 ):
     app.command(name, help=module.HELP, short_help=module.SHORT_HELP)(verb(function))
 app.command("dryrun-guide", help=dryrun_guide.HELP, short_help=dryrun_guide.SHORT_HELP)(

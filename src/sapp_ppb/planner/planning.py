@@ -31,6 +31,7 @@ def plan_pipeline(
     threads: int = 1,
     warm_start: Plan | None = None,
     watch: Watch | None = None,
+    patience: float = 1.0,
 ) -> Outcome:
     """
     Find the fastest plan within the memory limits, and a bound on any plan.
@@ -51,6 +52,9 @@ def plan_pipeline(
         A plan to begin with, for a problem with the same cells.
     watch
         Called now and then with the progress.
+    patience
+        How many times as late as usual the clock may stop a run: more than 1 for runs that
+        share cores with others, and must be repeatable all the same.
 
     Returns
     -------
@@ -81,12 +85,13 @@ def plan_pipeline(
             threads=threads,
             known=known,
             watch=watch,
+            patience=patience,
         )
     sets = type_sets(problem)
     runs = (
         Run(
             problem=each,
-            budget=budget_for(each, time_limit_s / len(sets)),
+            budget=budget_for(each, time_limit_s / len(sets), patience),
             gap=gap,
             seed=seed,
             watch=watch,

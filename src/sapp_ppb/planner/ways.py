@@ -59,6 +59,7 @@ def plan_ways(
     threads: int,
     known: Plan | None,
     watch: Watch | None,
+    patience: float = 1.0,
 ) -> Outcome:
     """
     Find the best plan of several ways.
@@ -73,6 +74,8 @@ def plan_ways(
         For all of them together.
     known
         A plan to begin with; it is used where a way can say it.
+    patience
+        As of ``plan_pipeline``.
 
     Raises
     ------
@@ -82,7 +85,7 @@ def plan_ways(
         When the solver is needed to find a first plan and fails.
     """
     started = time.monotonic()
-    deadline = started + budget_for(problem, time_limit_s).stop_s
+    deadline = started + budget_for(problem, time_limit_s, patience).stop_s
     best, tasted = _taste(ways, time_limit_s / len(ways), seed, known)
     if best is None and _nothing_fits(ways):
         return _infeasible(problem, started, seed)
@@ -101,7 +104,7 @@ def plan_ways(
         left_s -= seconds
         run = Run(
             problem=each.way.problem,
-            budget=_until(budget_for(each.way.problem, seconds), deadline),
+            budget=_until(budget_for(each.way.problem, seconds, patience), deadline),
             gap=gap,
             seed=seed,
             watch=watch,

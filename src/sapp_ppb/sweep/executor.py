@@ -6,7 +6,7 @@ given up when that kills a worker again.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from dataclasses import dataclass
 from itertools import islice
@@ -125,7 +125,7 @@ class Work(Generic[T, R]):
         self._function, self._executor, self._say = function, executor, say
         self._workers = effective_n_jobs(workers or -1)
 
-    def run(self, items: Mapping[int, T]) -> Iterator[tuple[int, R | Lost]]:
+    def run(self, items: Mapping[int, T]) -> Generator[tuple[int, R | Lost]]:
         """
         Run all items, and yield each key with its result as it comes.
 

@@ -236,9 +236,8 @@ def _pipelines(
                     orders.append((name, rows))
                     yield Candidate(problem=problem, base=model if ratio != 1 else None, **sizes).light
                 elif not grid.every_schedule:
-                    here = dict(chosen) | {"micro_batches": micro_batches, "interleave": interleave}
-                    here |= {"schedule": name.value, "memory_limit_mb": limit}
-                    yield Skipped(reason=problem, chosen=here)
+                    tried = {"interleave": interleave, "schedule": name.value, "memory_limit_mb": limit}
+                    yield Skipped(reason=problem, chosen={**chosen, "micro_batches": micro_batches, **tried})
 
 
 def _problem(fields: Mapping[str, Any]) -> Problem | str:

@@ -3,13 +3,13 @@
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError, PlannerNote
@@ -26,6 +26,7 @@ from sapp_ppb.sweep.work import Effort, answer_for, bound_for
 if TYPE_CHECKING:
     from sapp_ppb.sweep.executor import Executor
 
+T = TypeVar("T")
 _MOST_WORKERS = 4096
 
 
@@ -226,7 +227,7 @@ class _Run:
             interrupted = True
         return Sweep(rows=tuple(self._rows()), interrupted=interrupted)
 
-    def _within(self, found: Mapping[int, "float | Answer"]) -> dict[int, "float | Answer"]:
+    def _within(self, found: Mapping[int, T]) -> dict[int, T]:
         """Leave out what a damaged file says of candidates that there are not."""
         return {place: value for place, value in found.items() if 0 <= place < len(self.candidates)}
 
@@ -275,7 +276,7 @@ class _Run:
 
     def _run(
         self, function: Callable[[Candidate], object], items: Mapping[int, Candidate]
-    ) -> Iterator[tuple[int, object]]:
+    ) -> Generator[tuple[int, object]]:
         """Run items in workers; what is heard of them is said."""
         from sapp_ppb.sweep.executor import Work
 

@@ -10,6 +10,10 @@ from sapp_ppb.plan import StoppedBy
 from sapp_ppb.sweep.answer import Answer, RowStatus, answer_of
 from sapp_ppb.sweep.candidate import Candidate
 
+# Workers share cores, caches and memory with one another.  A plan that the clock stopped can not be
+# repeated, and a table of such would not be the same elsewhere.
+_PATIENCE = 4.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
@@ -61,7 +65,11 @@ def answer_for(candidate: Candidate, effort: Effort) -> Answer:
     leave_interrupts_to_the_parent()
     try:
         outcome = plan_pipeline(
-            candidate.problem, time_limit_s=effort.time_limit_s, gap=effort.gap, seed=effort.seed
+            candidate.problem,
+            time_limit_s=effort.time_limit_s,
+            gap=effort.gap,
+            seed=effort.seed,
+            patience=_PATIENCE,
         )
     except NoPlanFoundError as error:
         return Answer(status=RowStatus.NOT_FOUND, reason=str(error), seed=effort.seed)
