@@ -14,7 +14,7 @@ TABLE_FILE, PARQUET_FILE, BEST_FOLDER = "sweep.csv", "sweep.parquet", "best"
 FRONT_FILES, CHOICE_FILES = ("pareto.png", "pareto.svg"), ("makespan.png", "makespan.svg")
 _EMPTY = {
     "infeasible": "nothing fits",
-    "cut": "cut",
+    "cut": "cut by bound",
     "not-found": "not found",
     "failed": "failed",
     "skipped": "skipped",

@@ -14,7 +14,7 @@ from sapp_ppb.report.colours import IDLE, shade
 from sapp_ppb.report.work import Work
 
 _ROW_IN, _LEAST_IN = 0.8, 1.6
-_SLOWEST = 2.0  # times the best: slower ones have the same colour
+_LEAST_SCALE, _SCALE = 1.05, 2.0  # times the best at which the colours end: slower ones share the last
 _SIZE, _MOST_COLUMNS = 8.0, 14  # points of a text, and columns that have room for it
 
 
@@ -53,11 +53,12 @@ def _figure(best_ms: Mapping[tuple[int, int], float | str], heading: str) -> Fig
     canvas.fix_margins(figure)
     axes = figure.subplots()
     least = min(value for value in best_ms.values() if isinstance(value, float))
+    ratios = _ratios(best_ms, stages, chunks, least)
     axes.imshow(
-        _ratios(best_ms, stages, chunks, least),
+        ratios,
         cmap=_colours(),
         vmin=1.0,
-        vmax=_SLOWEST,
+        vmax=min(max(float(ratios.max()), _LEAST_SCALE), _SCALE),
         aspect="auto",
         interpolation="none",
     )
