@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo pictures browser test check check-all fix bench clean
+.PHONY: demo pictures browser test test-cluster check check-all fix bench clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -23,6 +23,10 @@ browser:  ## a Chromium for the tests of the report page, where it can be had
 
 test: $(STAMP) browser  ## unit tests, laws, golden files, doctests
 	$(BIN)/python -m pytest
+
+test-cluster: $(STAMP)  ## sweeps on a Dask scheduler and a Ray of this machine, and Parquet; installs the extras
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,dask,ray,parquet]"
+	$(BIN)/python -m pytest -m cluster
 
 check: TESTS = -m "not slow"
 check-all: browser

@@ -68,7 +68,8 @@ def test_what_is_cut_is_slower_and_the_best_is_the_same_without_cutting(alone, c
 
 
 def test_cutting_cuts_something_and_counts_it():
-    # Of one stage and of eight with M = 1, the bubble of seven eighths is above any plan of the former.
+    # One stage loses nothing to filling and draining (M = 1), eight lose (8 - 1) / 8 at M = 8: their bound
+    # is above its plan.  The first wave has eight of the twelve; those after it are cut.
     grid = replace(GRID, stages=(1, 2, 4, 8), memory_limits_mb=(None,), global_batch=8, interleave=(1,))
     candidates, _ = list_candidates(MODEL, grid)
     seen = []

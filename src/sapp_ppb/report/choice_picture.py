@@ -64,6 +64,7 @@ def _figure(best_ms: Mapping[tuple[int, int], float | str], heading: str) -> Fig
     )
     for (stage, chunk), value in best_ms.items():
         _write(axes, stages.index(stage), chunks.index(chunk), value, least, len(stages))
+    axes.set_facecolor(IDLE)  # of a field without a plan
     axes.set_xticks(range(len(stages)), [str(number) for number in stages])
     axes.set_yticks(range(len(chunks)), [str(number) for number in chunks])
     axes.tick_params(length=0)
@@ -89,9 +90,7 @@ def _ratios(
 
 
 def _colours() -> LinearSegmentedColormap:
-    found = LinearSegmentedColormap.from_list("times", [shade(Work.FORWARD), shade(Work.BACKWARD)])
-    found.set_bad(IDLE)
-    return found
+    return LinearSegmentedColormap.from_list("times", [shade(Work.FORWARD), shade(Work.BACKWARD)])
 
 
 def _write(axes: Axes, column: int, row: int, value: float | str, least: float, columns: int) -> None:

@@ -250,6 +250,8 @@ class _Run:
                 self.cut |= cut
                 for place in cut:  # kept from a run in which the plan that cuts it was lost
                     self.answers.pop(place, None)
+                if cut:
+                    self._report("plans", len(self.answers) + len(self.cut))
             to_plan = [place for place in wave if place not in self.cut]
             missing = {place: self.candidates[place] for place in to_plan if place not in self.answers}
             for place, answer in self._run(partial(answer_for, effort=self.effort), missing):
