@@ -96,7 +96,8 @@ def test_files_of_others_are_refused_before_any_planning(model_file, run, tmp_pa
 def test_a_grid_file_says_the_same_as_options(model_file, run, tmp_path):
     path = tmp_path / "grid.yaml"
     path.write_text(
-        "devices: 8\nglobal-batch: 16\nstages: [2, 4]\ninterleave: 1-2\nmemory-limit: [900, 1200]\ntime-limit: 1\n",
+        "devices: 8\nglobal-batch: 16\nstages: [2, 4]\ninterleave: 1-2\n"
+        "memory-limit: [900, 1200]\ntime-limit: 1\n",
         encoding="utf-8",
     )
     one = json.loads(run("sweep", model_file(), "--grid", path, "--workers", "1", "--json").stdout)
@@ -148,7 +149,9 @@ def test_bad_input_is_said(words, said, model_file, run):
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs groups of processes")
-def test_ctrl_c_keeps_the_rows_says_so_and_the_same_command_ends_with_the_same_table(model_file, run, tmp_path):
+def test_ctrl_c_keeps_the_rows_says_so_and_the_same_command_ends_with_the_same_table(
+    model_file, run, tmp_path
+):
     words = ("--devices", "8", "--global-batch", "16", "-s", "2,4", "-mem", "800:1200:50", "-t", "1")
     run("sweep", model_file(), *words, "-o", tmp_path / "whole")
     command = [sys.executable, "-m", "sapp_ppb", "sweep", model_file(), *words, "--workers", "2"]

@@ -37,5 +37,5 @@ def candidates():
 
 
 def settled(found):
-    """What must be the same wherever a sweep ran: all but the seconds."""
+    """List what must be the same wherever a sweep ran: all but the seconds."""
     return [{name: value for name, value in row.cells.items() if name != "seconds"} for row in found.rows]

@@ -11,10 +11,13 @@ import sys
 import time
 
 import pytest
+from typer.testing import CliRunner
 
+from sapp_ppb.cli.main import app
 from sapp_ppb.errors import InputError
 from sapp_ppb.sweep import list_candidates, sweep, to_csv
 from sapp_ppb.sweep.clusters import cluster
+from sapp_ppb.writers import write_model
 from tests.cli.conftest import environment
 from tests.sweep.conftest import GRID, MODEL, settled
 
@@ -35,24 +38,20 @@ def alone():
 
 @pytest.fixture(scope="module")
 def dask_address(tmp_path_factory):
-    """A scheduler and two workers, each a process of its own, on loopback."""
+    """Start a scheduler and two workers, each a process of its own, on loopback."""
     folder = tmp_path_factory.mktemp("dask")
     file = folder / "scheduler.json"
     common = ["--host", "127.0.0.1"]
-    dask = [sys.executable, "-m", "distributed.cli"]
-    names = [
-        [*dask[:2], "distributed.cli.dask_scheduler", *common, "--port", "0", "--no-dashboard"],
-        *(
-            [*dask[:2], "distributed.cli.dask_worker", *common, "--nthreads", "1", "--no-dashboard"]
-            for _ in range(2)
-        ),
-    ]
+    worker = ["distributed.cli.dask_worker", *common, "--nthreads", "1", "--no-dashboard"]
     processes = []
-    for words in names:
-        words += ["--scheduler-file", str(file)]
-        processes.append(
-            subprocess.Popen(words, env=environment(), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        )
+    for words in (
+        ["distributed.cli.dask_scheduler", *common, "--port", "0", "--no-dashboard"],
+        worker,
+        worker,
+    ):
+        command = [sys.executable, "-m", *words, "--scheduler-file", str(file)]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        processes.append(subprocess.Popen(command, env=environment(), cwd=folder, **quiet))
         _wait(file.exists)
     from distributed import Client
 
@@ -75,7 +74,12 @@ def ray_address():
         patch.setenv("RAY_AUTH_MODE", "token")
         patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))  # older versions ask for none
         words = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"]
-        words += ["--node-ip-address=127.0.0.1", f"--port={port}", "--num-cpus=2", "--include-dashboard=false"]
+        words += [
+            "--node-ip-address=127.0.0.1",
+            f"--port={port}",
+            "--num-cpus=2",
+            "--include-dashboard=false",
+        ]
         process = subprocess.Popen(
             words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -115,23 +119,21 @@ def test_a_cluster_makes_the_same_table(backend, request, alone, candidates):
 
 
 @pytest.mark.parametrize("backend", ["dask", "ray"])
-def test_the_command_makes_the_same_table_on_a_cluster(backend, request, model_file, run, tmp_path):
+def test_the_command_makes_the_same_table_on_a_cluster(backend, request, tmp_path):
     address = request.getfixturevalue(f"{backend}_address")
-    words = ("sweep", model_file(), *BATCH, "-t", "1")
-    run(*words, "--workers", "1", "-o", tmp_path / "local")
-    result = run(*words, "--backend", backend, "--address", address, "-o", tmp_path / "there")
-    assert result.exit_code == 0
+    write_model(MODEL, tmp_path / "model.json")
+    words = ["sweep", str(tmp_path / "model.json"), *BATCH, "-t", "1"]
+    for more in (
+        ["--workers", "1", "-o", "local"],
+        ["--backend", backend, "--address", address, "-o", "there"],
+    ):
+        assert CliRunner().invoke(app, [*words, *more[:-1], str(tmp_path / more[-1])]).exit_code == 0
     read = []
     for name in ("local", "there"):
         text = (tmp_path / name / "sweep.csv").read_text(encoding="utf-8")
         rows = list(csv.DictReader(io.StringIO(text)))
         read.append([{key: value for key, value in row.items() if key != "seconds"} for row in rows])
     assert read[0] == read[1]
-
-
-def worker_processes(backend, address, executor):
-    """Process that a task runs in."""
-    return executor.submit(os.getpid).result(60)
 
 
 @pytest.mark.parametrize("backend", ["dask", "ray"])
@@ -168,7 +170,7 @@ def _dask_processes(address):
 
 
 def _busy_ray(address):
-    """A worker of Ray that runs one of our tasks now."""
+    """Find a worker of Ray that runs one of our tasks now."""
     from pathlib import Path
 
     found = []
@@ -200,7 +202,7 @@ def test_a_cluster_that_is_not_there_is_refused(backend, address, monkeypatch):
 def test_workers_of_another_version_are_refused(dask_address, monkeypatch):
     monkeypatch.setattr("sapp_ppb.__version__", "9.9", raising=False)
     with (
-        pytest.raises(InputError, match="the workers have sapp-ppb .*, this is 9.9; install the same"),
+        pytest.raises(InputError, match=r"the workers have sapp-ppb .*, this is 9\.9; install the same"),
         cluster("dask", dask_address, print),
     ):
         pytest.fail("connected")

@@ -149,7 +149,11 @@ def test_costs_grow_with_the_micro_batch_size_and_parameters_do_not():
     halved, same, doubled = (each.problem for each in found)
     assert same.model is MODEL
     body = doubled.model.bodies[0]
-    assert (body.forward_ms, body.backward_ms[Recompute.FULL], body.activation(Recompute.NONE)) == (20, 60, 120)
+    assert (body.forward_ms, body.backward_ms[Recompute.FULL], body.activation(Recompute.NONE)) == (
+        20,
+        60,
+        120,
+    )
     assert (body.parameter_mb, doubled.model.heads[0].parameter_mb) == (BODY.parameter_mb, 150)
     assert halved.model.bodies[0].forward_ms == 5
     assert [problem.p2p_ms for problem in (halved, same, doubled)] == [1.5, 3.0, 6.0]

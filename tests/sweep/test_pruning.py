@@ -31,7 +31,7 @@ def planned(makespans):
 def test_every_candidate_is_in_one_wave_and_waves_double(makespans):
     found = waves(CANDIDATES, [float(bound) for bound, _ in makespans])
     assert [len(wave) for wave in found] == [8, 8, 16]
-    assert sorted(sum(found, [])) == list(range(32))
+    assert sorted(place for wave in found for place in wave) == list(range(32))
 
 
 @given(times)

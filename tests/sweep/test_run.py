@@ -25,7 +25,7 @@ QUICK = {"time_limit_s": 1.0}
 
 @pytest.fixture(scope="module")
 def alone():
-    """The table of the eight problems, made in this process."""
+    """Make the table of the eight problems, made in this process."""
     candidates, _ = list_candidates(MODEL, GRID)
     return sweep(candidates, workers=1, **QUICK)
 

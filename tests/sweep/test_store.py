@@ -20,7 +20,9 @@ numbers = st.floats(0, 1e12)
 rows = st.tuples(*[st.integers(0, 80)] * 4)
 answers = st.builds(
     Answer,
-    status=st.sampled_from([RowStatus.OPTIMAL, RowStatus.FEASIBLE, RowStatus.INFEASIBLE, RowStatus.NOT_FOUND]),
+    status=st.sampled_from(
+        [RowStatus.OPTIMAL, RowStatus.FEASIBLE, RowStatus.INFEASIBLE, RowStatus.NOT_FOUND]
+    ),
     reason=st.text(max_size=20),
     makespan_ms=st.none() | numbers,
     lower_bound_ms=st.none() | numbers,

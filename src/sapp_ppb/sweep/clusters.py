@@ -1,5 +1,6 @@
 """Executors of clusters that are there already: Dask and Ray."""
 
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -81,6 +82,7 @@ def _ray(address: str, say: Say) -> Iterator[Executor]:
         import ray
     except ImportError:
         raise _not_installed("ray") from None
+    _knock(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, OSError, ValueError, RuntimeError) as error:
@@ -89,6 +91,17 @@ def _ray(address: str, say: Say) -> Iterator[Executor]:
         yield RayExecutor()
     finally:
         ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Refuse an address at which nobody listens, for which Ray itself would wait for many minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon:
+        return  # auto, or the name of a running one
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise _not_reached(address, error) from None
 
 
 class RayExecutor:
