@@ -45,8 +45,8 @@ def test_json_is_the_table_and_its_best_row_is_planning_that_problem_alone(model
     document = json.loads(result.stdout)
     best = document["rows"][0]
     words = ("-s", best["stages"], "-i", best["interleave"], "-mb", best["micro_batches"])
-    words += ("-mem", best["memory_limit_mb"], "-t", "1", "--json")
-    alone = json.loads(run("plan", model_file(), *words).stdout)["outcome"]
+    more = ("-mem", best["memory_limit_mb"], "-t", "1", "--json")
+    alone = json.loads(run("plan", model_file(), *words, *more).stdout)["outcome"]
     assert alone["makespan_ms"] == best["makespan_ms"]
     assert alone["lower_bound_ms"] == best["lower_bound_ms"]
     assert alone["peak_memory_mb"] == best["peaks_mb"]

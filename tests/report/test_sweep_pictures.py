@@ -16,7 +16,12 @@ POINTS = [
     PlanPoint(name="8 stages", samples_per_s=2.0, peak_memory_mb=700.0, on_front=True),
     PlanPoint(name="2 stages", samples_per_s=1.0, peak_memory_mb=800.0, on_front=False),
 ]
-BEST = {(4, 1): 200.0, (8, 1): 150.0, (4, 2): "cut by bound", (8, 2): "nothing fits"}
+BEST: dict[tuple[int, int], float | str] = {
+    (4, 1): 200.0,
+    (8, 1): 150.0,
+    (4, 2): "cut by bound",
+    (8, 2): "nothing fits",
+}
 
 
 def front(path, **given):

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -26,7 +27,7 @@ pytestmark = [
     # What others warn of on their way is theirs.
     pytest.mark.filterwarnings("default"),
 ]
-QUICK = {"time_limit_s": 1.0}
+QUICK: Any = {"time_limit_s": 1.0}
 BATCH = ("--devices", "8", "--global-batch", "16", "-s", "2,4", "-i", "1,2", "-mem", "900,1200")
 
 
@@ -50,7 +51,7 @@ def dask_address(tmp_path_factory):
         worker,
     ):
         command = [sys.executable, "-m", *words, "--scheduler-file", str(file)]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         processes.append(subprocess.Popen(command, env=environment(), cwd=folder, **quiet))
         _wait(file.exists)
     from distributed import Client
@@ -141,7 +142,8 @@ def test_a_worker_of_a_cluster_killed_in_the_middle_loses_no_row_and_is_said(
     backend, request, alone, candidates
 ):
     address = request.getfixturevalue(f"{backend}_address")
-    heard, killed = [], []
+    heard: list[str] = []
+    killed: list[int] = []
     with cluster(backend, address, heard.append) as executor:
 
         def watch(progress):

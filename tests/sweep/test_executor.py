@@ -3,6 +3,7 @@
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -35,7 +36,7 @@ def test_threads_and_processes_of_others():
 
 
 def test_a_worker_that_dies_loses_no_result_and_is_told(tmp_path):
-    heard = []
+    heard: list[str] = []
     assert run(partial(die_once, place=str(tmp_path / "died")), heard, workers=2) == SQUARES
     # Two ran when it died: both are tried again.
     assert len(heard) == 1
@@ -44,7 +45,7 @@ def test_a_worker_that_dies_loses_no_result_and_is_told(tmp_path):
 
 
 def test_a_task_that_kills_every_worker_is_given_up_and_the_others_are_done():
-    heard = []
+    heard: list[str] = []
     found = run(die_always, heard, workers=2)
     lost = found.pop(5)
     assert isinstance(lost, Lost)
@@ -60,7 +61,7 @@ class Unsteady:
         self.failures = dict(failures)
 
     def submit(self, function, /, *arguments):
-        future = Future()
+        future: Future[Any] = Future()
         key = function.items[0][1][1]
         if self.failures.get(key, 0) > 0:
             self.failures[key] -= 1

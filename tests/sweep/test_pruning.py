@@ -16,7 +16,8 @@ times = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 50)), min_size=32,
 def planned(makespans):
     """Plan in waves, each candidate taking the time that it is given; the wave that cut each."""
     bounds = [float(bound) for bound, _ in makespans]
-    answers, cut = {}, {}
+    answers: dict[int, Answer] = {}
+    cut: dict[int, str] = {}
     for wave in waves(CANDIDATES, bounds):
         found = cut_by(wave, CANDIDATES, bounds, answers)
         cut |= found

@@ -8,6 +8,7 @@ import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,12 +16,12 @@ from sapp_ppb.errors import InputError, PlannerNote
 from sapp_ppb.planner import plan_pipeline
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
-from sapp_ppb.sweep import Candidate, RowStatus, list_candidates, outcome, sweep
+from sapp_ppb.sweep import Candidate, RowStatus, SweepProgress, list_candidates, outcome, sweep
 from tests.cli.conftest import environment
 from tests.sweep.conftest import GRID, MODEL, settled
 from tests.sweep.workers import own_processes
 
-QUICK = {"time_limit_s": 1.0}
+QUICK: Any = {"time_limit_s": 1.0}
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +53,9 @@ def test_every_row_equals_planning_its_problem_alone(alone):
         one = plan_pipeline(row.candidate.problem, **QUICK)
         again = outcome(row)
         assert replace(again, seconds=0.0) == replace(one, seconds=0.0)
+        assert again.plan is not None
         assert simulate(again.plan).makespan_ms == row.answer.makespan_ms
-        assert row.cells["recomputed_layers"] == one.plan.recomputed_layers
+        assert row.cells["recomputed_layers"] == again.plan.recomputed_layers
 
 
 def test_what_is_cut_is_slower_and_the_best_is_the_same_without_cutting(alone, candidates):
@@ -64,6 +66,7 @@ def test_what_is_cut_is_slower_and_the_best_is_the_same_without_cutting(alone, c
         assert row.answer.lower_bound_ms > best[row.inputs["memory_limit_mb"]].answer.makespan_ms
     kept = {str(row.inputs): row.answer.makespan_ms for row in alone.rows if row not in cut}
     assert kept.items() <= {str(row.inputs): row.answer.makespan_ms for row in everything.rows}.items()
+    assert everything.best is not None
     assert everything.best.answer.makespan_ms == alone.best.answer.makespan_ms
 
 
@@ -72,7 +75,7 @@ def test_cutting_cuts_something_and_counts_it():
     # is above its plan.  The first wave has eight of the twelve; those after it are cut.
     grid = replace(GRID, stages=(1, 2, 4, 8), memory_limits_mb=(None,), global_batch=8, interleave=(1,))
     candidates, _ = list_candidates(MODEL, grid)
-    seen = []
+    seen: list[SweepProgress] = []
     found = sweep([*candidates, *candidates, *candidates], workers=1, watch=seen.append, **QUICK)
     cut = sum(row.answer.status is RowStatus.CUT for row in found.rows)
     assert cut == seen[-1].cut > 0
@@ -86,7 +89,8 @@ def test_processes_and_executors_make_the_same_table(alone, candidates):
 
 
 def test_a_worker_killed_in_the_middle_changes_no_row_and_is_said(alone, candidates):
-    killed, news = [], []
+    killed: list[int] = []
+    news: list[str] = []
 
     def watch(progress):
         news.extend([progress.news] if progress.news else [])
@@ -118,7 +122,7 @@ def test_an_interrupt_keeps_what_is_done_and_the_same_call_goes_on(alone, candid
     stopped = sweep(candidates, workers=1, folder=tmp_path, watch=interrupt, **QUICK)
     assert stopped.interrupted
     assert len(stopped.rows) == 3
-    seen = []
+    seen: list[SweepProgress] = []
     found = sweep(candidates, workers=1, folder=tmp_path, watch=seen.append, **QUICK)
     assert "goes on: 3 of 8 problems were planned before" in [progress.news for progress in seen]
     assert not found.interrupted
