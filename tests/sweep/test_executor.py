@@ -38,10 +38,10 @@ def test_threads_and_processes_of_others():
 def test_a_worker_that_dies_loses_no_result_and_is_told(tmp_path):
     heard: list[str] = []
     assert run(partial(die_once, place=str(tmp_path / "died")), heard, workers=2) == SQUARES
-    # Two ran when it died: both are tried again.
     assert len(heard) == 1
     assert heard[0].startswith("a worker died (TerminatedWorkerError: ")
-    assert heard[0].endswith("2 tasks are tried again")
+    # Two may have run when it died: both are tried again, unless the other had just ended.
+    assert heard[0].endswith(("2 tasks are tried again", "1 task is tried again"))
 
 
 def test_a_task_that_kills_every_worker_is_given_up_and_the_others_are_done():
