@@ -2,8 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+TORCH := .venv/.torch-installed
 
-.PHONY: demo pictures browser test test-cluster check check-all fix bench clean
+.PHONY: demo pictures browser test test-cluster test-torch torch accuracy check check-all fix bench clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -27,6 +28,18 @@ test: $(STAMP) browser  ## unit tests, laws, golden files, doctests
 test-cluster: $(STAMP)  ## sweeps on a Dask scheduler and a Ray of this machine, and Parquet; installs the extras
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,dask,ray,parquet]"
 	$(BIN)/python -m pytest -m cluster
+
+$(TORCH): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,torch]"
+	touch $@
+
+torch: $(TORCH)  ## PyTorch, for the two targets below
+
+test-torch: $(TORCH)  ## our orders and times against PyTorch's in real processes; about 5 minutes
+	$(BIN)/python -m pytest tests_torch
+
+accuracy: $(TORCH)  ## measure the table of docs/accuracy.md anew
+	$(BIN)/python benchmarks/accuracy.py --keep
 
 check: TESTS = -m "not slow"
 check-all: browser

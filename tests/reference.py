@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from sapp_ppb.costs import LayerKind, Recompute
 from sapp_ppb.plan import Plan
+from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import Flavour, Op, OpKind, P2PMode, Placement, Schedule
 
 
@@ -34,13 +35,15 @@ def reference(plan: Plan) -> Reference:
     """Time a plan and add up its memory, slowly."""
     problem, schedule = plan.problem, plan.problem.order
     costs = [cell_costs(plan, cell) for cell in range(problem.cells)]
-    links = [hop_ms_after(schedule, cell, problem.hop_ms) for cell in range(problem.cells - 1)]
+    sends = hop_ms_of_edges(problem)
+    links = [hop_ms_after(schedule, cell, sends) for cell in range(problem.cells - 1)]
     starts, ends = run(
         schedule,
         lambda op: (
             op_ms(op, costs[op.cell], torch=problem.flavour is Flavour.TORCH) / problem.sequence_chunks
         ),
         links,
+        overhead_ms=problem.model.op_overhead_ms,
         overlap=problem.overlap_factor,
         blocking=problem.p2p_mode is P2PMode.BLOCKING,
     )
@@ -116,6 +119,13 @@ def cells_of(schedule: Schedule, stage: int) -> list[int]:
     return [cell for cell in range(schedule.cells) if stage_of(schedule, cell) == stage]
 
 
+def hop_ms_of_edges(problem: Problem) -> list[float]:
+    """Milliseconds of each edge, the wrap last: the problem's, and what the model adds."""
+    given = problem.p2p_ms
+    own = list(given) if isinstance(given, tuple) else [given] * problem.stages
+    return [ms + problem.model.hop_ms for ms in own]
+
+
 def hop_ms_after(schedule: Schedule, cell: int, hops: Sequence[float]) -> float:
     """Milliseconds from a cell to the next of the chain, in either direction."""
     here, there = stage_of(schedule, cell), stage_of(schedule, cell + 1)
@@ -131,6 +141,7 @@ def run(
     duration_ms: Callable[[Op], float],
     hop_ms: Sequence[float],
     *,
+    overhead_ms: float = 0.0,
     overlap: float = 0.0,
     blocking: bool = False,
 ) -> tuple[dict[Op, float], dict[Op, float]]:
@@ -140,9 +151,11 @@ def run(
     Parameters
     ----------
     duration_ms
-        Time of an op.
+        Time of an op without its overhead.
     hop_ms
         Time from each cell to the next one, and back.
+    overhead_ms
+        What every op takes besides, each of a pair too; no part of it overlaps.
     overlap
         Share of the shorter op that a pair saves; at 0 there are no pairs.
     blocking
@@ -164,6 +177,7 @@ def run(
         step = waiting[stage].pop(0)
         times = [duration_ms(op) for op in step]
         free_at[stage] = start + sum(times) - (overlap * min(times) if len(step) > 1 else 0.0)
+        free_at[stage] += overhead_ms * len(step)
         for op in step:
             starts[op], ends[op] = start, free_at[stage]
     return starts, ends

@@ -124,6 +124,17 @@ def random_problem(
     )
 
 
+def with_overheads(rng: Random, problem: Problem) -> Problem:
+    """Give a problem's model an overhead of every op, a time of every hop, or both."""
+    overhead_ms, hop_ms = rng.choice([(1, 0), (0, 1), (1, 1)])
+    model = replace(
+        problem.model,
+        op_overhead_ms=overhead_ms * rng.choice([1.0, rng.uniform(0, 10)]),
+        hop_ms=hop_ms * rng.choice([1.0, rng.uniform(0, 10)]),
+    )
+    return replace(problem, model=model)
+
+
 def random_mode(rng: Random, problem: Problem) -> Problem:
     """
     Put a problem under any schedule that takes its sizes, and run it in any way.

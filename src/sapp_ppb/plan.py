@@ -1,7 +1,7 @@
 """Plan: which layers go to which cell under which recompute type; Outcome: what is known of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from numbers import Integral
 
@@ -283,7 +283,7 @@ class Bubble:
     recompute
         What doing forwards again adds.
     communication
-        What sending between stages adds.
+        What sending between stages adds, and the overhead of every op where the model has one.
     """
 
     fill_drain: float
@@ -371,6 +371,9 @@ class Outcome:
         Why nothing fits, when nothing does.
     without_target
         What is known of plans without the target's limits, where that was looked at.
+    runners_up
+        Other plans that fit, met on the way, the fastest first.  They are not in plan files,
+        and outcomes that differ in nothing else are equal.
 
     Examples
     --------
@@ -395,6 +398,7 @@ class Outcome:
     seed: int = 0
     shortage: Shortage | None = None
     without_target: WithoutTarget | None = None
+    runners_up: tuple[Plan, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def gap(self) -> float | None:

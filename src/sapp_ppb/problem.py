@@ -312,12 +312,12 @@ class Problem:
 
     def _even_costs(self) -> StageCosts:
         """Price the stages of an even split, for which ``zb-auto`` is made."""
-        cells = even_cells(self.model, self.stages, self.considered)
+        cells, overhead_ms = even_cells(self.model, self.stages, self.considered), self.model.op_overhead_ms
         held = zip(cells, self.limit_per_stage_mb, self.constant_per_stage_mb, strict=True)
         return StageCosts(
-            forward_ms=tuple(cell.forward_ms for cell in cells),
-            input_ms=tuple(max(cell.backward_ms - cell.weight_ms, 0.0) for cell in cells),
-            weight_ms=tuple(cell.weight_ms for cell in cells),
+            forward_ms=tuple(cell.forward_ms + overhead_ms for cell in cells),
+            input_ms=tuple(max(cell.backward_ms - cell.weight_ms, 0.0) + overhead_ms for cell in cells),
+            weight_ms=tuple(cell.weight_ms + overhead_ms for cell in cells),
             hop_ms=self.hop_ms,
             most_live=tuple(most_live(cell, limit - constant, self.stages) for cell, limit, constant in held),
         )
@@ -392,8 +392,12 @@ class Problem:
 
     @property
     def hop_ms(self) -> tuple[float, ...]:
-        """Milliseconds of the edge from stage s to s + 1; the last is the wrap to stage 0."""
-        return spread(self.p2p_ms, self.stages)
+        """
+        Milliseconds of the edge from stage s to s + 1; the last is the wrap to stage 0.
+
+        What the model adds to every hop is in them.
+        """
+        return tuple(ms + self.model.hop_ms for ms in spread(self.p2p_ms, self.stages))
 
     @property
     def _edges(self) -> int:

@@ -429,6 +429,23 @@ def test_the_target_keeps_selective_and_comm_apart(model_file, run):
     assert "select_recompute: [[" in stdout
 
 
+def test_a_plan_for_a_target_is_printed_in_its_words_with_what_that_costs(model_file, run):
+    stdout = run("plan", model_file(), *QUICK, "-mem", "1300", "--target", "megatron").stdout
+    assert "for Megatron-LM\n--pipeline-model-parallel-size 2" in stdout
+    assert "MindFormers lists" not in stdout
+    assert "Megatron-LM's limits" in stdout or "what Megatron-LM can not say costs nothing" in stdout
+    assert "no plan that Megatron-LM can say within the limits is faster" in stdout
+
+
+def test_what_a_target_costs_is_in_the_plan_file(model_file, run):
+    document = json.loads(
+        run("plan", model_file(), *QUICK, "-mem", "1300", "--target", "megatron", "--json").stdout
+    )
+    outcome = document["outcome"]
+    assert outcome["without_target"]["makespan_ms"] <= outcome["makespan_ms"]
+    assert outcome["without_target"]["lower_bound_ms"] <= outcome["lower_bound_ms"]
+
+
 def test_only_the_types_that_are_allowed_are_used(model_file, run):
     words = ("plan", model_file(), *QUICK, "-mem", "1000", "--json")
     free, narrow = (json.loads(run(*words, *more).stdout) for more in ((), ("--recompute", "none,full")))
@@ -532,3 +549,48 @@ def test_a_layer_that_can_not_be_split_is_named(model_file, run):
     result = run("plan", model_file(backward_time=8), "-s", "2", "-mb", "4", "--schedule", "zbv")
     assert result.exit_code == 2
     assert "zbv splits the backward, and layer 'Dec' does not let it: weight_grad_ms must be" in result.stderr
+
+
+def test_noise_says_how_the_plan_and_others_hold(model_file, run):
+    result = run("plan", model_file(), *QUICK, "-mem", "1200", "--noise", "5%")
+    assert result.exit_code == 0
+    page = result.stdout[result.stdout.index("when the times of layers vary") :]
+    assert page.startswith("when the times of layers vary, with a standard deviation of 5 % (200 draws)")
+    for word in ("the plan ", "runner-up 1", "95th per-", "median", "95th percentile"):
+        assert word in page
+    assert run("plan", model_file(), *QUICK, "-mem", "1200", "--noise", "0.05").stdout.endswith(page)
+
+
+def test_noise_writes_the_plan_that_holds_best_where_it_is_another(run, model_file, tmp_path):
+    # The plan of tests/planner/test_robust.py: 3 + 3 layers are faster, 2 + 4 hold better.
+    big = {"name": "big", "type": "BODY", "time": 20, "nb_layer": 4}
+    small = {"name": "small", "type": "BODY", "time": 10, "nb_layer": 2}
+    words = ("-s", "2", "-mb", "16", "-t", "0.2", "--noise", "20%", "-o", tmp_path / "out")
+    path = model_file([big, small])
+    result = run("plan", path, *words)
+    assert "wrote " in result.stderr
+    assert "plan-p95.json" in result.stderr
+    first, second = (
+        json.loads((tmp_path / "out" / name).read_text()) for name in ("plan.json", "plan-p95.json")
+    )
+    assert first["counts"]["big"]["none"] == [[3, 1]]
+    assert second["counts"]["big"]["none"] == [[2, 2]]
+    assert second["outcome"]["makespan_ms"] == 3000
+    assert second["outcome"]["lower_bound_ms"] == first["outcome"]["lower_bound_ms"]
+    assert "its offsets: -1 1" in result.stdout
+    again = one_message(run("plan", path, *words))
+    assert "plan-p95.json" in again
+
+
+def test_a_noise_that_can_not_be_is_refused(model_file, run):
+    for noise in ("lots", "-1%", "200%", "nan"):
+        assert "--noise: " in one_message(run("plan", model_file(), *QUICK, "--noise", noise))
+    assert "--noise: adds to the table" in one_message(
+        run("plan", model_file(), *QUICK, "--noise", "5%", "--json")
+    )
+
+
+def test_noise_without_a_plan_adds_nothing(model_file, run):
+    result = run("plan", model_file(), *QUICK, "-mem", "300", "--noise", "5%")
+    assert result.exit_code == 1
+    assert "when the times of layers vary" not in result.stdout

@@ -1,12 +1,14 @@
 """New layers made from others, and the others left as they were."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sapp_ppb.costs import (
+    Cost,
     LayerKind,
     Recompute,
     aggregate,
@@ -185,7 +187,9 @@ def test_a_micro_batch_size_scales_times_and_activations_and_nothing_else():
     assert (half.forward_ms, half.backward_ms[Recompute.NONE], half.weight_grad_ms) == (5, 10, 3)
     assert half.activation_mb == (30, None, None, None, None)
     assert (half.parameter_mb, half.count, half.name) == (100, 3, "Dec")
-    assert at_micro_batch_size(half, 2) == layer
+    assert replace(at_micro_batch_size(half, 2), estimated=frozenset()) == layer
+    assert half.estimated == set(Cost) - {Cost.PARAMETER}
+    assert at_micro_batch_size(layer, 1) == layer
 
 
 @pytest.mark.parametrize("ratio", [0, -1, float("nan"), float("inf"), True, "2"])
@@ -193,3 +197,17 @@ def test_a_micro_batch_size_that_can_not_be_is_refused(ratio):
     layer = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=10)
     with pytest.raises(InputError, match="ratio must be"):
         at_micro_batch_size(layer, ratio)
+
+
+def test_what_is_made_of_an_estimate_is_one():
+    guessed = layer_from_times(
+        name="a", kind=BODY, count=2, forward_ms=1, estimated=frozenset({Cost.FORWARD})
+    )
+    known = layer_from_times(name="b", kind=BODY, count=2, forward_ms=1)
+    weighed = layer_from_times(
+        name="c", kind=BODY, count=2, forward_ms=1, estimated=frozenset({Cost.PARAMETER})
+    )
+    assert aggregate([known, guessed, weighed], "all").estimated == {Cost.FORWARD, Cost.PARAMETER}
+    assert aggregate([known, known], "both").estimated == set()
+    assert with_backward_ratio(guessed, 3).estimated == {Cost.FORWARD}
+    assert split_over_sequence_chunks(guessed, 2).estimated == {Cost.FORWARD}

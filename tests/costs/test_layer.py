@@ -252,3 +252,10 @@ def test_a_forward_longer_than_the_backward_is_no_fault_until_a_schedule_splits_
         layer.split_fault()
     )
     assert layer.split_fault([]) is None
+
+
+def test_marks_of_estimates_are_costs():
+    wrongs: tuple[Any, ...] = ({"time"}, frozenset({"time"}), "estimate", None)
+    for wrong in wrongs:
+        with pytest.raises(InputError, match="estimated must be a frozenset of Cost"):
+            layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=1, estimated=wrong)

@@ -31,10 +31,18 @@ def test_layers_stay_in_file_order_and_are_found_by_kind():
 
 def test_all_faults_of_a_model_come_at_once():
     with pytest.raises(InputError) as caught:
-        Model(name="", layers=(layer("h", LayerKind.HEAD), layer("h", LayerKind.TAIL)), constant_memory_mb=-1)
+        Model(
+            name="",
+            layers=(layer("h", LayerKind.HEAD), layer("h", LayerKind.TAIL)),
+            constant_memory_mb=-1,
+            op_overhead_ms=float("inf"),
+            hop_ms="fast",  # type: ignore[arg-type]  # the refusal is what is tested
+        )
     assert caught.value.faults == (
         "name must be text that is not empty (got '')",
         "constant_memory_mb must be a number of at least 0 (got -1)",
+        "op_overhead_ms must be a number of at least 0 (got inf)",
+        "hop_ms must be a number of at least 0 (got 'fast')",
         "layer names must be unique (got 'h' 2 times)",
         "at least one layer must be of kind BODY (got HEAD, TAIL)",
     )
@@ -68,3 +76,9 @@ def test_the_description_follows_the_chain_and_lists_the_considered_types():
         "out of llama: TAIL x 1, forward 113 ms, parameters 5,794 MB",
         "  none       backward 226 ms, activation 0 MB",
     ]
+
+
+def test_the_description_says_what_comes_besides_the_layers():
+    model = Model(name="m", layers=(layer("dec"),), op_overhead_ms=0.25, hop_ms=2)
+    first = model.describe().splitlines()[0]
+    assert first.endswith("constant 0 MB a stage, besides 0.25 ms an op and 2 ms a hop")

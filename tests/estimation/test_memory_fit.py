@@ -1,5 +1,6 @@
 """Peaks are divided as the simulator adds them up, and what they do not tell is named."""
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.costs import Cost, LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError
 from sapp_ppb.estimation import dryrun_guide, fit_memory, model_of_times, with_memory
 from sapp_ppb.estimation.dryrun_guide import WELL_CONDITIONED
@@ -211,3 +212,12 @@ def test_memory_without_a_layer_to_hold_it_is_refused():
     body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=80, forward_ms=1)
     with pytest.raises(InputError, match=r"has no HEAD to give 504.4 MB to"):
         with_memory(Model(name="bare", layers=(body,)), estimate)
+
+
+def test_memory_that_was_measured_is_no_estimate_any_more():
+    guide = dryrun_guide(4, 9, [Recompute.FULL])
+    runs = [observed(under(plan, model_of(9))) for plan in guide.plans]
+    times = model_of_times("known", 9, head_ms=1, body_ms=10, tail_ms=2)
+    guessed = tuple(replace(layer, estimated=frozenset(Cost)) for layer in times.layers)
+    found = with_memory(replace(times, layers=guessed), fit_memory(runs))
+    assert found.estimated == {Cost.FORWARD, Cost.BACKWARD, Cost.WEIGHT_GRAD}

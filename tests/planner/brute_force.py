@@ -25,7 +25,7 @@ from sapp_ppb.simulator.price import LayerTables, layer_tables, price_lists, pri
 from sapp_ppb.simulator.timeline import batched_makespans
 from sapp_ppb.targets import target_named
 from tests.reference import reference
-from tests.strategies import random_mode, random_plan, random_schedule
+from tests.strategies import random_mode, random_plan, random_schedule, with_overheads
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -288,7 +288,8 @@ def small_problem(
         if runs and target and problem is not None and target_named(target).refuses(problem):
             continue
         if problem is not None and count_plans(problem) <= most_plans:
-            return _limited(rng, problem)
+            limited = _limited(rng, problem)
+            return with_overheads(rng, limited) if rng.random() < 0.4 else limited
 
 
 def _drawn(rng: Random, target: str | None) -> Problem | None:

@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -12,7 +13,7 @@ from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.planner.bounds import lower_bound, path_bound, work_bound
 from sapp_ppb.planner.exact_chain import ExactChain
 from sapp_ppb.problem import Problem
-from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.schedules import OrderFile, ScheduleName
 from sapp_ppb.simulator import simulate
 from sapp_ppb.simulator.price import splits_backward
 from sapp_ppb.targets import silent_cells
@@ -156,6 +157,27 @@ def test_equal_stages_under_1f1b_meet_the_path_bound():
     problem = uniform_problem(stages=3, micro_batches=4)
     assert path_bound(problem) == pytest.approx(18)
     assert all_plans(problem).optimum_ms == pytest.approx(18)
+
+
+def test_bounds_count_the_overhead_of_every_op():
+    # One layer a stage, F 1 + 0.25 and B 2 + 0.25: (4 + 3 - 1) x 3.5, which the path bound meets.
+    # Work: 3 stages of 4 x 3.5, and stages 1 and 2 wait for 1 and 2 cells: (42 + 3 x 3.5) / 3.
+    problem = uniform_problem(stages=3, micro_batches=4)
+    problem = replace(problem, model=replace(problem.model, op_overhead_ms=0.25))
+    assert path_bound(problem) == pytest.approx(21)
+    assert work_bound(problem) == pytest.approx(17.5)
+    assert all_plans(problem).optimum_ms == pytest.approx(21)
+
+
+def test_the_path_bound_knows_that_overlapped_pairs_of_one_chunk_take_less():
+    # One stage, F 1 and B 2: F0, seven pairs of 2 ms for a = 1, B7: 1 + 14 + 2 = 17.  The bound once
+    # said 8 x 3 = 24, as if the pairs took F + B; now (1 - 1/2) x 24.
+    pairs = ",".join(f"(0F{m};0B{m - 1})OVERLAP_F_B" for m in range(1, 8))
+    order = OrderFile(path="order.csv", text=f"0F0,{pairs},0B7")
+    problem = uniform_problem(count=1, stages=1, micro_batches=8, order_file=order, overlap_factor=1.0)
+    assert all_plans(problem).optimum_ms == pytest.approx(17)
+    assert path_bound(problem) == pytest.approx(12)
+    assert ExactChain(problem, 17.0).solve(math.inf).bound_ms == pytest.approx(17)
 
 
 def test_path_bound_is_infinite_when_one_layer_is_too_much():

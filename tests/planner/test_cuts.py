@@ -28,7 +28,7 @@ def makespan(problem: Problem, times: Floats) -> float:
 
 
 def length(cut: PathCut, times: Floats) -> float:
-    return float(cut.hops_ms + (cut.uses * times).sum())
+    return float(cut.fixed_ms + (cut.uses * times).sum())
 
 
 def cell_times(rng: Random, cells: int) -> Floats:
@@ -116,4 +116,4 @@ def test_one_micro_batch_pays_every_cell_once():
     problem = Problem(model=Model(name="one", layers=(body,)), stages=3, micro_batches=1, p2p_ms=0.5)
     (cut,) = Separator(problem).paths(np.outer([1.0, 2.0, 1.0], np.ones(3)), 1, 0.0)
     assert cut.uses.tolist() == [[1.0] * 3, [1.0] * 3, [0.0] * 3]
-    assert (cut.hops_ms, cut.length_ms) == (2.0, 11.0)
+    assert (cut.fixed_ms, cut.length_ms) == (2.0, 11.0)

@@ -49,15 +49,22 @@ def answer(problem: Problem) -> Outcome | None:
         return None
 
 
+def _has_ways(problem: Problem) -> bool:
+    try:
+        return bool(target_named(problem.target or "").ways(problem))
+    except InputError:
+        return False
+
+
 @pytest.mark.parametrize("target", ["megatron", "torchtitan"])
 def test_no_plan_that_can_be_said_is_better_and_no_bound_above_it(target):
     proven = feasible = infeasible = 0
     for seed in range(_PROBLEMS):
         problem = small_problem(Random(f"{target} {seed}"), most_plans=_MOST_PLANS, target=target, runs=True)
         best = optimum_ms(problem)
-        if not target_named(target).ways(problem):
+        if not _has_ways(problem):
             assert math.isinf(best), seed
-            with pytest.raises(InputError, match="no setting for recompute"):
+            with pytest.raises(InputError, match=r"no setting for recompute|a module in every model part"):
                 answer(problem)
             continue
         outcome = answer(problem)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sapp_ppb.costs import LayerKind, Recompute
+from sapp_ppb.costs import Cost, LayerKind, Recompute
 from sapp_ppb.errors import FileNote, InputError
 from sapp_ppb.readers import read_model
 
@@ -129,6 +129,12 @@ class TestWhatIsRead:
         assert body(model_file({"weight_grad_time": 9})).weight_grad_ms == 9.0
         assert body(model_file()).weight_grad_ms is None
 
+    def test_overheads_are_read_and_are_0_when_not_given(self, model_file):
+        model = read_model(model_file(top={"op_overhead_ms": 0.4, "hop_ms": 2}))
+        assert (model.op_overhead_ms, model.hop_ms) == (0.4, 2.0)
+        model = read_model(model_file(top={"hop_ms": None}))
+        assert (model.op_overhead_ms, model.hop_ms) == (0.0, 0.0)
+
     def test_null_counts_as_not_given(self, model_file):
         path = model_file(
             {"memory_recompute": None, "backward_time": None, "recompute_time ": None, "model_name": None},
@@ -146,8 +152,8 @@ class TestWhatIsNoted:
         path = model_file({"Memory_Activations": 5}, {"stage_const_memory": 4, "zzz": 0})
         assert notes(path) == [
             "'stage_const_memory' is unknown and ignored; the nearest known key is stage_const_mem",
-            "'zzz' is unknown and ignored; known keys are name, stage_const_mem, pre_defined_layer, "
-            "auto_partition_layer, layers_description",
+            "'zzz' is unknown and ignored; known keys are name, stage_const_mem, op_overhead_ms, hop_ms, "
+            "pre_defined_layer, auto_partition_layer, layers_description",
             "layers_description[0].'Memory_Activations' is unknown and ignored; "
             "the nearest known key is memory_activation",
         ]
@@ -326,6 +332,10 @@ class TestWhatIsRefused:
             f"stage_const_mem must be a number of at least 0 (got {value!r})",
         )
 
+    @pytest.mark.parametrize("key", ["op_overhead_ms", "hop_ms"])
+    def test_an_overhead_that_is_no_number(self, model_file, key):
+        assert faults(model_file(top={key: -0.5})) == (f"{key} must be a number of at least 0 (got -0.5)",)
+
     def test_a_missing_file(self, tmp_path):
         assert faults(tmp_path / "none.json") == ("there is no such file; check the path",)
 
@@ -352,3 +362,38 @@ class TestWhatIsRefused:
             "layers_description[3] must be an object (got None)",
             "layer names must be unique (got 'Dec' 2 times)",
         )
+
+
+class TestWhatIsEstimated:
+    @pytest.mark.parametrize(
+        ("source", "costs"),
+        [
+            ("estimate", set(Cost)),
+            ("measured", set()),
+            (None, set()),
+            ({"time": "estimate", "memory_activation": "measured"}, {Cost.FORWARD}),
+            ({"memory_parameter": "estimate", "backward_time": "estimate"}, {Cost.PARAMETER, Cost.BACKWARD}),
+        ],
+    )
+    def test_one_word_marks_every_cost_and_an_object_some(self, model_file, source, costs):
+        path = model_file({"source": source})
+        assert body(path).estimated == costs
+        assert read_model(path).estimated == costs
+
+    def test_a_file_without_marks_has_no_estimates(self, model_file):
+        assert read_model(model_file()).estimated == set()
+
+    @pytest.mark.parametrize(
+        ("source", "words"),
+        [
+            ("guess", "must be 'estimate' or 'measured', or an object of them by key (got 'guess')"),
+            (True, "must be 'estimate' or 'measured', or an object of them by key (got True)"),
+            (["time"], "must be 'estimate' or 'measured', or an object of them by key (got ['time'])"),
+            ({"time": 3}, "must say 'estimate' or 'measured' of each key (got time 3)"),
+            ({"memory": "estimate"}, "knows no 'memory'; one of time, backward_time, weight_grad_time, "),
+        ],
+    )
+    def test_another_word_is_refused_beside_the_other_faults(self, model_file, source, words):
+        found = faults(model_file({"source": source, "nb_layer": 0}))
+        assert len(found) == 2
+        assert found[1].startswith(f"layers_description[0].source {words}")

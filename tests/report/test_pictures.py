@@ -1,9 +1,11 @@
 """Pictures: what they show, that the same timeline gives the same bytes, and what is refused."""
 
+import json
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from tempfile import TemporaryDirectory
 
 import matplotlib
@@ -13,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.image import imread
 
-from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.costs import Cost, LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
@@ -290,3 +292,36 @@ def test_an_interrupt_leaves_no_half_picture(timeline, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         draw_timeline(timeline, tmp_path / "picture.png")
     assert not list(tmp_path.iterdir())
+
+
+def with_estimates(timeline: Timeline, *costs: Cost) -> Timeline:
+    """Time the same plan, with costs marked as estimates."""
+    problem = timeline.plan.problem
+    layers = tuple(replace(layer, estimated=frozenset(costs)) for layer in problem.model.layers)
+    problem = replace(problem, model=replace(problem.model, layers=layers))
+    return simulate(replace(timeline.plan, problem=problem))
+
+
+@pytest.mark.parametrize("draw", DRAW)
+def test_estimates_are_said_on_every_picture(draw, timeline, figure_of):
+    _, texts = figure_of(draw, with_estimates(timeline, *Cost))
+    assert any(text.endswith("; times and memory are estimates") for text in texts)
+    _, texts = figure_of(draw, with_estimates(timeline, Cost.PARAMETER))
+    assert any(text.endswith("; memory is an estimate") for text in texts)
+    assert not any("estimate" in text for text in figure_of(draw, timeline)[1])
+
+
+def test_estimates_are_said_of_every_plan_of_a_comparison(timeline, figure_of):
+    both = {"known": timeline, "guessed": with_estimates(timeline, Cost.FORWARD)}
+    _, texts = figure_of(draw_comparison, both)
+    assert [text for text in texts if "estimate" in text] == [
+        text for text in texts if text.endswith("; times are estimates")
+    ]
+    assert sum("estimate" in text for text in texts) == 1
+
+
+def test_a_trace_says_that_it_is_of_estimates(timeline, tmp_path):
+    for drawn, known in ((with_estimates(timeline, Cost.FORWARD), True), (timeline, None)):
+        write_trace(drawn, tmp_path / "trace.json", force=True)
+        about = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["otherData"]
+        assert about.get("estimate") is known

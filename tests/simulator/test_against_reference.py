@@ -25,6 +25,7 @@ from tests.strategies import (
     random_plan,
     random_problem,
     with_order,
+    with_overheads,
 )
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "schedules" / "torch"
@@ -59,6 +60,14 @@ def test_a_thousand_random_plans_of_every_schedule_take_what_the_slow_simulator_
     for seed in range(batch, CASES, BATCHES):
         rng = Random(seed)
         plan = random_plan(rng, random_mode(rng, random_problem(rng)))
+        assert_same(simulate(plan), plan)
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_a_thousand_random_plans_with_overheads_take_what_the_slow_simulator_says(batch: int) -> None:
+    for seed in range(batch, CASES, BATCHES):
+        rng = Random(seed)
+        plan = random_plan(rng, with_overheads(rng, random_mode(rng, random_problem(rng))))
         assert_same(simulate(plan), plan)
 
 

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
 
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets.megatron import MEGATRON, recompute_words
+from tests.targets.megatron_cases import megatron_plans
 
 BLOCK = "--recompute-granularity full --recompute-method block --recompute-num-layers"
 
@@ -24,8 +26,8 @@ def problem_of(layers: int, *, mtp: int = 0, **changes) -> Problem:
     )
     head = layer_from_times(name="Emb", kind=LayerKind.HEAD, forward_ms=1)
     tail = layer_from_times(name="Out", kind=LayerKind.TAIL, forward_ms=1)
-    given = {"stages": 2, "micro_batches": 4} | changes
-    return Problem(model=Model(name="m", layers=(head, *bodies, tail)), **given)
+    sizes = {"stages": 2, "micro_batches": 4} | changes
+    return Problem(model=Model(name="m", layers=(head, *bodies, tail)), **sizes)
 
 
 def plan_of(full: list[int], none: list[int], *, mtp: list[int] | None = None, **changes) -> Plan:
@@ -94,3 +96,13 @@ def test_ways_are_one_type_for_all_or_the_first_layers_of_every_chunk():
 def test_schedules_and_groups_that_megatron_takes(changes, said):
     refused = MEGATRON.refuses(problem_of(8, **changes))
     assert said in refused[0] if said else refused == ()
+
+
+def test_several_chunks_on_one_stage_are_refused():
+    (fault,) = MEGATRON.refuses(problem_of(8, stages=1, interleave=2))
+    assert "must be greater than 1 for several chunks a stage (got 1)" in fault
+
+
+@given(megatron_plans())
+def test_every_plan_of_its_settings_can_be_said(plan):
+    assert MEGATRON.unsaid(plan) == ()

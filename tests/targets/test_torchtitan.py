@@ -1,13 +1,96 @@
-"""What torchtitan can say: one mode of activation checkpointing, its schedules, no empty part."""
+"""Problems and plans that torchtitan can not run, and why."""
 
 import numpy as np
 import pytest
 
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
-from sapp_ppb.plan import Plan
+from sapp_ppb.plan import Plan, plan_from_matrices
 from sapp_ppb.problem import Problem
-from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.schedules import OrderFile, ScheduleName, build_schedule
 from sapp_ppb.targets.torchtitan import TORCHTITAN, checkpoint_mode
+from tests.torchtitan_plans import model_of, problem_of, with_mode
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"stages": 1, "micro_batches": 4}, "no pipeline on one stage"),
+        ({"schedule": ScheduleName.ZB_AUTO}, "has no schedule zb-auto"),
+        ({"micro_batches": 1}, "at least as many micro-batches as stages, 2"),
+        # 5 // 2 = 2 rounds leave one
+        ({"micro_batches": 5, "schedule": ScheduleName.INTERLEAVED_ZERO_BUBBLE}, "into 2 equal rounds"),
+        (
+            {"interleave": 2, "schedule": ScheduleName.INTERLEAVED, "micro_batch_group": 4},
+            "takes groups of 2 micro-batches; give --micro-batch-group 2",
+        ),
+        (
+            {"interleave": 2, "schedule": ScheduleName.INTERLEAVED_ZERO_BUBBLE, "micro_batch_group": 4},
+            "takes groups of 2 micro-batches",
+        ),
+    ],
+)
+def test_problems_that_it_refuses(changes, words):
+    sizes = {"stages": 2, "micro_batches": 8, **changes}
+    (fault,) = TORCHTITAN.refuses(Problem(model=model_of(8), **sizes))
+    assert words in fault
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"interleave": 2, "schedule": ScheduleName.INTERLEAVED},
+        {"interleave": 2, "schedule": ScheduleName.INTERLEAVED, "micro_batches": 1},
+        {"interleave": 2, "schedule": ScheduleName.INTERLEAVED_ZERO_BUBBLE},
+        {"schedule": ScheduleName.ZBV},
+        {"interleave": 3, "schedule": ScheduleName.LOOPED_BFS},
+    ],
+)
+def test_problems_that_it_takes(changes):
+    assert (
+        TORCHTITAN.refuses(Problem(model=model_of(8), **{"stages": 2, "micro_batches": 8, **changes})) == ()
+    )
+
+
+def test_orders_of_ones_own_that_it_refuses():
+    cut = OrderFile(path="cut.csv", text=build_schedule("seq1f1b", 2, 1, 2, sequence_chunks=2).to_csv())
+    problem = Problem(model=model_of(8), stages=2, micro_batches=2, sequence_chunks=2, order_file=cut)
+    assert "does not cut micro-batches along the sequence" in TORCHTITAN.refuses(problem)[0]
+    # Cells 0 to 7 go up, back, up and back over two stages.
+    text = "0F0,3F0,4F0,7F0,7B0,4B0,3B0,0B0\n1F0,2F0,5F0,6F0,6B0,5B0,2B0,1B0"
+    order = OrderFile(path="w.csv", text=text)
+    problem = Problem(model=model_of(8), stages=2, interleave=4, micro_batches=1, order_file=order)
+    assert "exactly two chunks a stage on a V" in TORCHTITAN.refuses(problem)[0]
+
+
+@pytest.mark.parametrize(
+    ("mode", "every", "expected"),
+    [
+        ("none", 1, ("none", None)),
+        ("full", 1, ("full", None)),
+        ("selective", 1, ("selective", "op")),
+        ("every", 2, ("selective", "2")),
+        ("every", 3, ("selective", "3")),
+    ],
+)
+@pytest.mark.parametrize("interleave", [1, 2])
+def test_a_plan_is_said_by_the_mode_that_makes_it(mode, every, expected, interleave):
+    schedule = ScheduleName.INTERLEAVED if interleave == 2 else None
+    problem = problem_of([12], interleave=interleave, schedule=schedule)
+    rows = [[7, 5]] if interleave == 1 else [[4, 2], [3, 3]]
+    plan = with_mode(plan_from_matrices(problem, {"body0": {"none": rows}}), mode, every)
+    assert checkpoint_mode(plan) == expected
+    assert TORCHTITAN.unsaid(plan) == ()
+
+
+def test_an_empty_part_can_not_be_said():
+    problem = Problem(model=model_of(4), stages=3, micro_batches=4, min_layers_per_cell=0)
+    plan = plan_from_matrices(problem, {"body0": {"none": [[2, 0, 2]]}})
+    assert TORCHTITAN.unsaid(plan) == (
+        "a model part must hold a module (got none in part 1); use --min-layers 1",
+    )
+    ends = plan_from_matrices(problem, {"body0": {"none": [[0, 4, 0]]}})
+    assert TORCHTITAN.unsaid(ends) == ()  # the embedding and the head are modules too
 
 
 def plan_of(by_type: dict[Recompute, list[int]], **changes) -> Plan:
@@ -57,21 +140,3 @@ def test_ways_have_every_n_th_layer_with_one_chunk_only():
     # A cell has up to 6 - 1 layers.
     assert [way.words.split()[-1] for way in one[3:]] == ['"2"', '"3"', '"4"', '"5"']
     assert len(two) == 3
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"schedule": ScheduleName.ZB_AUTO}, "has no schedule zb-auto"),
-        ({"min_layers_per_cell": 0}, "a module in every model part"),
-        ({"stages": 3, "micro_batches": 2}, "at least as many micro-batches as stages, 3"),
-        ({"interleave": 2, "micro_batches": 5, "micro_batch_group": "remainder-first"}, "leaves a rest"),
-        ({"interleave": 2, "micro_batches": 4, "micro_batch_group": 4}, "groups of 2 micro-batches"),
-        ({"interleave": 2, "micro_batches": 4}, None),
-        ({"schedule": ScheduleName.GPIPE, "micro_batches": 1}, None),
-    ],
-)
-def test_what_torchtitan_runs(changes, said):
-    plan = plan_of({NONE: [2] * (changes.get("stages", 2) * changes.get("interleave", 1))}, **changes)
-    refused = TORCHTITAN.refuses(plan.problem)
-    assert said in refused[0] if said else refused == ()

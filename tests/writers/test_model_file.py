@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.costs import Cost, Layer, LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import FileNote, InputError
 from sapp_ppb.readers import read_model
 from sapp_ppb.writers import model_to_json, write_model
@@ -29,6 +29,7 @@ def layers(draw, kind):
         "count": draw(st.integers(1, 1000)),
         "parameter_mb": draw(numbers),
         "model_name": draw(st.none() | names),
+        "estimated": draw(st.frozensets(st.sampled_from(Cost))),
     }
     activations = draw(st.tuples(*[st.none() | numbers] * 5))
     if draw(st.booleans()):  # any times, or times that follow from the forward time
@@ -50,7 +51,13 @@ def models(draw):
     drawn = [draw(layers(kind)) for kind in draw(st.permutations(kinds))]
     by_name = {layer.name: layer for layer in reversed(drawn) if layer.kind is not LayerKind.BODY}
     by_name |= {layer.name: layer for layer in drawn if layer.kind is LayerKind.BODY}
-    return Model(name=draw(names), layers=tuple(by_name.values()), constant_memory_mb=draw(numbers))
+    return Model(
+        name=draw(names),
+        layers=tuple(by_name.values()),
+        constant_memory_mb=draw(numbers),
+        op_overhead_ms=draw(numbers),
+        hop_ms=draw(numbers),
+    )
 
 
 @given(models())
@@ -82,6 +89,21 @@ def test_only_what_differs_from_the_defaults_is_written():
     assert given == entry | {"weight_grad_time": 80}
     # 1.25 * 200 is not the default 1.5 * 200; a coefficient of 0.125 is the default of COMM
     assert entry == {"name": "Dec", "type": "BODY", "time": 100, "nb_layer": 1, "recompute_time": 250}
+
+
+def test_what_is_estimated_is_marked_in_one_word_or_key_by_key():
+    body = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=100, parameter_mb=3)
+
+    def entry(*costs):
+        layer = replace(body, estimated=frozenset(costs))
+        return json.loads(model_to_json(Model(name="m", layers=(layer,))))["layers_description"][0]
+
+    assert "source" not in entry()
+    assert entry(*Cost)["source"] == "estimate"
+    assert entry(Cost.PARAMETER, Cost.FORWARD)["source"] == {
+        "time": "estimate",
+        "memory_parameter": "estimate",
+    }
 
 
 def test_heads_count_from_the_start_and_tails_from_the_end():

@@ -11,7 +11,7 @@ from rich.text import Text
 from sapp_ppb.cli.tables import rendered, terminal_columns
 from sapp_ppb.plan import Outcome
 from sapp_ppb.problem import Problem
-from sapp_ppb.report.summary import limit_text, title_text
+from sapp_ppb.report.summary import estimate_rows, limit_text, title_text
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
@@ -113,6 +113,7 @@ def _legend(outcome: Outcome, rows: "Rows") -> list[str]:
         limits = sorted(set(problem.limit_per_stage_mb))
         said = " to ".join(limit_text(limit) for limit in dict.fromkeys((limits[0], limits[-1])))
         lines.append(f"over on n: n of {problem.stages} stages need more than the limit of {said} MB")
+    lines += [f"{name}: {said}" for name, said in estimate_rows(problem)]
     best = outcome.makespan_ms
     faster = [
         name

@@ -1,14 +1,15 @@
-"""``sapp-ppb costs``: a model file out of what can be measured."""
+"""``sapp-ppb costs``: a model file out of what can be measured, or is known of a model and a device."""
 
 import typer
 
-from sapp_ppb.cli import costs_memory, costs_profiles, costs_trace
+from sapp_ppb.cli import costs_hf, costs_memory, costs_profiles, costs_trace
 from sapp_ppb.cli.guard import verb
 
-SHORT_HELP = "Make a model file from measurements."
+SHORT_HELP = "Make a model file from measurements, or from sizes alone."
 HELP = """
 Make a model file from measurements: times from profiler timelines, memory from peaks,
 or both from the profile of another planner.
+Before there is anything to measure, make one of estimates: hf.
 
 \b
 Examples:
@@ -16,6 +17,7 @@ Examples:
   sapp-ppb costs dryrun output_dryrun --runs guide.yaml --times times.json -o model.json
   sapp-ppb costs init init.yaml -o model.json
   sapp-ppb costs csv layers.csv -o model.json
+  sapp-ppb costs hf config.json --device h100 --tp 8 --seq 8192 -o model.json
 """
 
 app = typer.Typer(
@@ -40,5 +42,6 @@ for name, function, words, short in (
         costs_profiles.PIPEDREAM_SHORT_HELP,
     ),
     ("csv", costs_profiles.table, costs_profiles.CSV_HELP, costs_profiles.CSV_SHORT_HELP),
+    ("hf", costs_hf.hf, costs_hf.HELP, costs_hf.SHORT_HELP),
 ):
     app.command(name, help=words, short_help=short)(verb(function))

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from sapp_ppb.cli import compare, costs, dryrun_guide, plan, schedule, simulate, sweep
+from sapp_ppb.cli import (
+    calibrate,
+    check,
+    compare,
+    costs,
+    dryrun_guide,
+    export,
+    plan,
+    schedule,
+    simulate,
+    sweep,
+)
 from sapp_ppb.cli.guard import BAD_INPUT, say, verb
 from sapp_ppb.cli.older_flags import Verbs
 from sapp_ppb.cli.output import write_result
@@ -44,9 +55,13 @@ them are recomputed, so that a training step is as short as it can be and fits t
   sapp-ppb compare MODEL.json PLAN.json -s 16 -mb 32       set plans beside the best one
   sapp-ppb schedule interleaved -s 4 -mb 8 -i 2            print the order of a schedule
   sapp-ppb sweep MODEL.json --devices 64 --global-batch 256   plan for every number of stages
+  sapp-ppb check CONFIG.yaml --model MODEL.json            what a configuration takes, and its rules
+  sapp-ppb export PLAN.json --to megatron                  a plan in a framework's words
   sapp-ppb costs trace TRACES --body NAME -mb 16           make a model file from timelines
+  sapp-ppb calibrate MODEL.json steps.csv -o NEW.json      add what measured steps take besides
 
-Exit codes: 0 a plan that fits, 1 no plan fits, 2 bad input, 3 interrupted or no plan in time.
+Exit codes: 0 a plan that fits, 1 no plan fits or a rule is broken, 2 bad input, 3 interrupted or
+no plan in time.
 """
 )
 def common(
@@ -63,6 +78,9 @@ for name, module, function in (
     ("compare", compare, compare.compare),
     ("schedule", schedule, schedule.schedule),
     ("sweep", sweep, sweep.sweep),
+    ("check", check, check.check),
+    ("export", export, export.export),
+    ("calibrate", calibrate, calibrate.calibrate),
 ):
     app.command(name, help=module.HELP, short_help=module.SHORT_HELP)(verb(function))
 app.command("dryrun-guide", help=dryrun_guide.HELP, short_help=dryrun_guide.SHORT_HELP)(

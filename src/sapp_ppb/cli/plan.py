@@ -1,6 +1,7 @@
 """``sapp-ppb plan``: the fastest plan within the memory limit, and how good it is."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +26,7 @@ from sapp_ppb.cli.options import (
     tokens_per_micro_batch,
 )
 from sapp_ppb.cli.output import write_document, write_result
-from sapp_ppb.cli.output_files import free_folder, write_folder
+from sapp_ppb.cli.output_files import SECOND_PLAN_FILE, free_folder, write_folder
 from sapp_ppb.cli.problem import takes_problem
 from sapp_ppb.cli.progress import ProgressLine
 
@@ -50,6 +51,7 @@ Examples:
   sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 -t 30 -o out
   sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 --fix out/plan.json --keep split
   sapp-ppb plan llama2_70b.json -s 8 -mb 32 -mem 60000 --schedule auto
+  sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 --noise 5%
   sapp-ppb plan demo.json -s 16 -mb 16 -mem 56000 --target mindformers --json > plan.json
 """
 
@@ -70,6 +72,12 @@ def plan(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what limits the plan; takes the time again.")
     ] = False,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            "--noise", metavar="SHARE", help="Say how the plan holds when layer times vary: 0.05 or 5%."
+        ),
+    ] = None,
     tokens: Tokens = None,
     timeline_: ShowTimeline = False,
     output: Output = None,
@@ -81,8 +89,11 @@ def plan(
     from sapp_ppb.writers import plan_to_json
 
     tokens = tokens_per_micro_batch(tokens)
-    refuse_with_json(json_, **{"--explain": explain, "--timeline": timeline_})
-    folder = None if output is None else free_folder(output, force=force)
+    refuse_with_json(json_, **{"--explain": explain, "--timeline": timeline_, "--noise": noise is not None})
+    varied = None if noise is None else _noise(noise)
+    folder = None
+    if output is not None:
+        folder = free_folder(output, force=force, more=() if noise is None else (SECOND_PLAN_FILE,))
     part = kept_part(fix, keep)
     options = {"time_limit_s": time_limit, "gap": share("--gap", gap), "seed": seed, "threads": threads}
     choices = None
@@ -106,6 +117,8 @@ def plan(
             write_result(_text(outcome, timeline, tokens, drawn=timeline_))
             if choices is not None:
                 write_result("\n" + _schedules_text(choices))
+    if varied is not None and outcome.plan is not None:
+        _try_noise(outcome, varied, folder, force=force)
     if explain and exit_code(outcome) == FITS:
         write_result(_explanation(outcome, time_limit))
     return exit_code(outcome)
@@ -129,8 +142,6 @@ def _plan_in(path: Path, problem: "Problem") -> "Plan":
 
 def _fixed(problem: "Problem", path: Path, part: str) -> "Problem":
     """Keep a part of the plan in a file."""
-    from dataclasses import replace
-
     plan = _plan_in(path, problem)
     return replace(problem, fix=plan.split if part == "split" else plan.recompute)
 
@@ -145,11 +156,11 @@ def _refuse_one_plan(warm_start: Path | None, fix: Path | None) -> None:
 
 def planned(problem: "Problem", **options: Any) -> "Outcome":
     """Plan, and where there is a target without its limits too; show the progress."""
-    from sapp_ppb.planner import plan_pipeline, with_cost_of_target
+    from sapp_ppb.planner import plan_pipeline, target_restricts, with_cost_of_target
 
     with _getting_ready(problem) as line:
-        if problem.target is None:
-            return plan_pipeline(problem, **options, watch=line)
+        if not target_restricts(problem):
+            return with_cost_of_target(plan_pipeline(problem, **options, watch=line), time_limit_s=0.0)
         seconds = options.pop("time_limit_s")
         for_target, free = _FOR_TARGET * seconds, (1 - _FOR_TARGET) * seconds
         outcome = plan_pipeline(problem, **options, time_limit_s=for_target, watch=line)
@@ -204,6 +215,36 @@ def _schedules_text(choices: "list[ScheduleChoice]") -> str:
     from sapp_ppb.cli.schedules_table import schedules_text
 
     return schedules_text(choices)
+
+
+def _noise(text: str) -> float:
+    """Read a relative standard deviation."""
+    from sapp_ppb.errors import InputError
+    from sapp_ppb.planner.robust import LARGEST_NOISE
+
+    noise = share("--noise", text)
+    if not 0.0 <= noise <= LARGEST_NOISE:
+        raise InputError("--noise", [f"must be from 0 to {LARGEST_NOISE:.0%} (got {text!r})"])
+    return noise
+
+
+def _try_noise(outcome: "Outcome", noise: float, folder: Path | None, *, force: bool) -> None:
+    """Say how the plan and others hold, and write the one that holds best where that is another."""
+    from sapp_ppb.cli.noise import noise_text
+    from sapp_ppb.planner import robustness
+    from sapp_ppb.simulator import simulate, timed
+    from sapp_ppb.writers import write_plan
+
+    with ProgressLine():
+        found = robustness(outcome, noise)
+    best = found.best_at_p95
+    try:
+        if folder is not None and best is not found.chosen:
+            second = replace(timed(simulate(best.plan)), lower_bound_ms=outcome.lower_bound_ms)
+            write_plan(replace(second, seed=outcome.seed), folder / SECOND_PLAN_FILE, force)
+            say(f"wrote {folder}: {SECOND_PLAN_FILE}")
+    finally:  # a full disk does not take the table from the screen
+        write_result(noise_text(found))
 
 
 def _explanation(outcome: "Outcome", seconds: float) -> str:

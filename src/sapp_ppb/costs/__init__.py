@@ -7,11 +7,13 @@ from sapp_ppb.costs.combine import (
     split_over_sequence_chunks,
     with_backward_ratio,
 )
+from sapp_ppb.costs.cost import Cost
 from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
 from sapp_ppb.costs.model import Model
 from sapp_ppb.costs.recompute import Recompute
 
 __all__ = [
+    "Cost",
     "Layer",
     "LayerKind",
     "Model",

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sapp_ppb.costs.checks import count_fault, number_fault, shown
+from sapp_ppb.costs.cost import EVERYTHING, Cost
 from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.errors import InputError
@@ -74,6 +75,7 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
         if all(layer.weight_grad_ms is None for layer in layers)
         else cost(layer.weight_ms for layer in layers),
         is_mtp=all(layer.is_mtp for layer in layers),
+        estimated=frozenset().union(*(layer.estimated for layer in layers)),
     )
 
 
@@ -158,7 +160,8 @@ def at_micro_batch_size(layer: Layer, ratio: float) -> Layer:
     Layer as a micro-batch of ``ratio`` times the samples meets it, an estimate.
 
     Forward, every backward, the weight gradients and the activations grow with the samples; the
-    parameters stay.  Devices are often better used by more samples at once, so that the
+    parameters stay.  What was
+    scaled is marked as an estimate.  Devices are often better used by more samples at once, so that the
     true times are then somewhat shorter.
 
     Raises
@@ -185,4 +188,5 @@ def at_micro_batch_size(layer: Layer, ratio: float) -> Layer:
         backward_ms=tuple(value * ratio for value in layer.backward_ms),
         activation_mb=tuple(value * ratio if value is not None else None for value in layer.activation_mb),
         weight_grad_ms=None if layer.weight_grad_ms is None else layer.weight_grad_ms * ratio,
+        estimated=layer.estimated if ratio == 1 else layer.estimated | (EVERYTHING - {Cost.PARAMETER}),
     )

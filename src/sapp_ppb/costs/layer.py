@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from sapp_ppb.costs.checks import count_fault, number_fault, shown, text_fault
+from sapp_ppb.costs.cost import NOTHING, Cost
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.errors import InputError
 
@@ -50,6 +51,8 @@ class Layer:
     is_mtp
         Whether this is a layer of multi-token prediction, which frameworks say apart
         from the others; only a BODY layer at the end of the chain can be one.
+    estimated
+        Costs that nobody has measured; empty where nothing is known of it.
 
     Raises
     ------
@@ -76,6 +79,7 @@ class Layer:
     model_name: str | None = None
     weight_grad_ms: float | None = None
     is_mtp: bool = False
+    estimated: frozenset[Cost] = NOTHING
 
     def __post_init__(self) -> None:
         """Check every field, then keep one form of each value."""
@@ -111,12 +115,19 @@ class Layer:
             None if self.model_name is None else text_fault("model_name", self.model_name),
             None if self.weight_grad_ms is None else number_fault("weight_grad_ms", self.weight_grad_ms),
             self._mtp_fault(),
+            self._estimated_fault(),
         ]
 
     def _mtp_fault(self) -> str | None:
         if self.is_mtp and self.kind is not LayerKind.BODY:
             return f"is_mtp is for BODY layers (got {shown(self.kind)})"
         return None
+
+    def _estimated_fault(self) -> str | None:
+        given: object = self.estimated
+        if isinstance(given, frozenset) and all(isinstance(cost, Cost) for cost in given):
+            return None
+        return f"estimated must be a frozenset of Cost (got {shown(given)})"
 
     @property
     def weight_ms(self) -> float:
@@ -200,6 +211,7 @@ def layer_from_times(
     model_name: str | None = None,
     weight_grad_ms: float | None = None,
     is_mtp: bool = False,
+    estimated: frozenset[Cost] = NOTHING,
 ) -> Layer:
     """
     Layer whose backward times follow from its forward time where they are not given.
@@ -210,7 +222,7 @@ def layer_from_times(
 
     Parameters
     ----------
-    name, kind, count, parameter_mb, model_name, weight_grad_ms, is_mtp
+    name, kind, count, parameter_mb, model_name, weight_grad_ms, is_mtp, estimated
         As in Layer.
     forward_ms
         Forward time of one layer, milliseconds.
@@ -259,6 +271,7 @@ def layer_from_times(
             model_name=model_name,
             weight_grad_ms=weight_grad_ms if usable else None,  # it is judged against those times
             is_mtp=is_mtp,
+            estimated=estimated,
         )
     except InputError as error:
         faults += error.faults

@@ -7,6 +7,7 @@ and neither knows the other.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,16 @@ class ScopeTrace:
     rank: int | None = None
 
 
+class OpSpan(NamedTuple):
+    """When one op of a micro-batch runs: its cell, F, B, I or W, its micro-batch, and ms on one clock."""
+
+    cell: int
+    kind: str
+    micro_batch: int
+    start_ms: float
+    end_ms: float
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OpTrace:
     """
@@ -84,10 +95,13 @@ class OpTrace:
         File that it was read from.
     times_ms
         Every time measured of the ops of a kind (F, B, I or W) in a cell.
+    spans
+        When the ops run, all on one clock; empty when only their times are known.
     """
 
     source: str
     times_ms: Mapping[tuple[int, str], tuple[float, ...]]
+    spans: tuple[OpSpan, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,9 +7,12 @@ from itertools import pairwise
 
 from sapp_ppb.costs.checks import LARGEST_COUNT, number_fault, shown, text_fault
 from sapp_ppb.costs.combine import layers_of_kind
+from sapp_ppb.costs.cost import Cost
 from sapp_ppb.costs.layer import Layer, LayerKind
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.errors import InputError
+
+_NUMBERS = ("constant_memory_mb", "op_overhead_ms", "hop_ms")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +28,10 @@ class Model:
         Layers of unique names, at least one of them BODY.
     constant_memory_mb
         Memory that every stage holds besides its layers, MB (``stage_const_mem``).
+    op_overhead_ms
+        Milliseconds that every op of every cell takes besides its layers.
+    hop_ms
+        Milliseconds that every message between two stages takes besides the problem's own.
 
     Raises
     ------
@@ -42,6 +49,8 @@ class Model:
     name: str
     layers: tuple[Layer, ...]
     constant_memory_mb: float = 0.0
+    op_overhead_ms: float = 0.0
+    hop_ms: float = 0.0
 
     def __post_init__(self) -> None:
         """Check every field, then keep one form of each value."""
@@ -49,11 +58,13 @@ class Model:
         if faults:
             raise InputError(f"model {shown(self.name)}", faults)
         object.__setattr__(self, "layers", tuple(self.layers))
-        object.__setattr__(self, "constant_memory_mb", float(self.constant_memory_mb) + 0.0)
+        for field in _NUMBERS:
+            object.__setattr__(self, field, float(getattr(self, field)) + 0.0)
 
     def _faults(self) -> list[str]:
         """One sentence a fault."""
-        checks = [text_fault("name", self.name), number_fault("constant_memory_mb", self.constant_memory_mb)]
+        checks = [text_fault("name", self.name)]
+        checks += [number_fault(field, getattr(self, field)) for field in _NUMBERS]
         faults = [fault for fault in checks if fault]
         if not isinstance(self.layers, tuple | list) or not all(
             isinstance(layer, Layer) for layer in self.layers
@@ -85,6 +96,11 @@ class Model:
     def mtp_count(self) -> int:
         """Layers of multi-token prediction among them, the last of the chain."""
         return sum(layer.count for layer in self.bodies if layer.is_mtp)
+
+    @property
+    def estimated(self) -> frozenset[Cost]:
+        """Costs that are estimated in at least one layer."""
+        return frozenset().union(*(layer.estimated for layer in self.layers))
 
     @property
     def total_forward_ms(self) -> float:
@@ -119,6 +135,8 @@ class Model:
             f"backward {self.total_backward_ms:,.10g} ms, parameters {self.total_parameter_mb:,.10g} MB, "
             f"constant {self.constant_memory_mb:,.10g} MB a stage"
         )
+        if self.op_overhead_ms or self.hop_ms:
+            first += f", besides {self.op_overhead_ms:,.10g} ms an op and {self.hop_ms:,.10g} ms a hop"
         chain = self.heads + self.bodies + self.tails
         return "\n".join([first, *(layer.describe() for layer in chain)])
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.costs import Cost, Layer, LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError
 from sapp_ppb.estimation.memory_fit import MemoryEstimate
 
@@ -60,6 +60,8 @@ def with_memory(model: Model, estimate: MemoryEstimate) -> Model:
 
 
 def _layer(layer: Layer, model: Model, estimate: MemoryEstimate) -> Layer:
+    # Its times may be estimates; its memory no longer is.
+    layer = replace(layer, estimated=layer.estimated - {Cost.PARAMETER, Cost.ACTIVATION})
     if layer.kind is LayerKind.BODY:
         name = layer.name if len(estimate.parameter_mb) > 1 else next(iter(estimate.parameter_mb))
         activation = estimate.activation_mb.get(name, {})

@@ -5,7 +5,7 @@ import numpy as np
 from sapp_ppb.planner.families import PathFamilies
 from sapp_ppb.planner.segments import chain_segments
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.price import LayerTables, layer_tables, splits_backward
+from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked, splits_backward
 
 # Beyond this many numbers the tables of runs cost more memory and time than the bound is worth.
 _LARGEST_TABLE = 60_000_000
@@ -30,7 +30,8 @@ def work_bound(problem: Problem) -> float:
 
     Stage s also waits for the first micro-batch to come up through the s cells
     before it, and for the last to go back down: its fewest layers, and HEAD and
-    TAIL, are counted (whole backwards only; with sequence chunks one of them).
+    TAIL, are counted (whole backwards only; with sequence chunks one of them).  The overhead
+    of a forward and a backward, for every sequence chunk, comes on top in every cell.
 
     Examples
     --------
@@ -46,25 +47,23 @@ def work_bound(problem: Problem) -> float:
     fixed = tables.fixed.forward_ms + tables.fixed.backward_ms
     work = float(each @ [layer.count for layer in problem.model.bodies]) + float(fixed.sum())
     waits = 0.0 if splits_backward(problem) else _least_waits(problem, tables, float(each.min()))
-    busy = problem.micro_batches * work * least_share_worked(problem)
+    overhead_ms = problem.cells * _overhead_ms(problem)
+    busy = problem.micro_batches * (work * least_share_worked(problem) + overhead_ms)
     return (busy + waits / problem.sequence_chunks) / problem.stages
 
 
-def least_share_worked(problem: Problem) -> float:
-    """
-    Share of its forwards and backwards that a stage works at least.
-
-    All of them, but for overlapped pairs, which take F + B - a min(F, B): at least
-    1 - a / 2 of F + B.
-    """
-    overlapping = problem.overlap_factor > 0.0 and bool(problem.order.pairs)
-    return 1.0 - problem.overlap_factor / 2 if overlapping else 1.0
+def _overhead_ms(problem: Problem) -> float:
+    """Overhead of a forward and a backward of one micro-batch in a cell; a split backward has more."""
+    return 2 * problem.sequence_chunks * problem.model.op_overhead_ms
 
 
 def _least_waits(problem: Problem, tables: LayerTables, least_ms: float) -> float:
     """Sum over the stages of what each must wait at both ends together."""
     cell_ms = [
-        tables.fixed.forward_ms[cell] + tables.fixed.backward_ms[cell] + problem.least_layers(cell) * least_ms
+        tables.fixed.forward_ms[cell]
+        + tables.fixed.backward_ms[cell]
+        + problem.least_layers(cell) * least_ms
+        + _overhead_ms(problem)
         for cell in range(problem.cells)
     ]
     first = [min(problem.cells_of(stage)) for stage in range(problem.stages)]

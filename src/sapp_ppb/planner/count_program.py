@@ -10,7 +10,7 @@ The linear program over counts, for stages with too many patterns to be listed.
     (N6)  held_s + sum of cells of s (parameters + live x activation) <= limit_s    every row of s
     (N7)  count of k x u_kc <= sum of n_k in cells <= c,
           sum of n_j, j > k, in cell c <= most_c u_kc,  u_kc <= u_k,c+1       every k but the last
-    (N8)  T >= hops(p) + sum over c (u(p, c) F_c + w(p, c) B_c + z(p, c) W_c)    every path p, lazily
+    (N8)  T >= fixed(p) + sum over c (u(p, c) F_c + w(p, c) B_c + z(p, c) W_c)    every path p, lazily
 
 with m, n and u whole in a plan; x stays fractional, so this bounds plans and never
 proves one.  most_c is what the cutoff leaves to a cell: M times its load is work of
@@ -28,11 +28,10 @@ from numpy.typing import NDArray
 from sapp_ppb.costs import Recompute
 from sapp_ppb.fix import PlaceRule
 from sapp_ppb.plan import Plan
-from sapp_ppb.planner.bounds import least_share_worked
 from sapp_ppb.planner.path_program import PathProgram
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
-from sapp_ppb.simulator.price import LayerTables, layer_tables
+from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked
 
 Floats = NDArray[np.float64]
 # Lower and upper bounds of the whole columns.

@@ -1,11 +1,12 @@
 """
 Paths as cuts: every path through the order is a lower bound linear in the plan.
 
-    (C1)  T >= hops(p) + sum over cells of u(p, c) F_c + w(p, c) B_c + z(p, c) W_c
+    (C1)  T >= fixed(p) + sum over cells of u(p, c) F_c + w(p, c) B_c + z(p, c) W_c
 
 for every path p, F_c, B_c and W_c being a cell's forward and backward time and the part
-of the latter that is weight gradients.  An I costs B - W, so it counts in w and, negative,
-in z; ``price_rule`` says what every kind of op counts in.
+of the latter that is weight gradients, and fixed what its hops and the overheads of its ops
+take.  An I costs B - W, so it counts in w and, negative, in z; ``price_rule`` says what
+every kind of op counts in.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from sapp_ppb.planner.cut_kernel import long_paths
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.graph import graph_of
-from sapp_ppb.simulator.price import price_lists, price_rule
+from sapp_ppb.simulator.price import OVERHEAD, TIMES, price_lists, price_rule
 from sapp_ppb.simulator.timeline import hop_times
 
 Floats = NDArray[np.float64]
@@ -31,14 +32,14 @@ class PathCut:
     ----------
     uses
         How often it pays each cell's F, B and W; shape (3, cells).
-    hops_ms
-        What it pays for sending.
+    fixed_ms
+        What it pays whatever the cells' times are: for sending, and the overhead of every op.
     length_ms
         Its length at the point where it was found.
     """
 
     uses: Floats
-    hops_ms: float
+    fixed_ms: float
     length_ms: float
 
 
@@ -75,8 +76,10 @@ class Separator:
         found = long_paths(*self._graph, durations, self._row_length, windows, uses, hops, totals)
         cuts = []
         for k in np.argsort(-totals[:found], kind="stable"):
-            folded = np.einsum("kc,kcq->qc", uses[k].reshape(self._rule.shape[:2]), self._rule)
-            cut = PathCut(uses=folded, hops_ms=float(hops[k]), length_ms=float(totals[k]))
+            paid = uses[k].reshape(self._rule.shape[:2])
+            folded = np.einsum("kc,kcq->qc", paid, self._rule[:, :, TIMES])
+            fixed_ms = float(hops[k]) + float((paid * self._rule[:, :, OVERHEAD]).sum())
+            cut = PathCut(uses=folded, fixed_ms=fixed_ms, length_ms=float(totals[k]))
             name = folded.tobytes()
             if cut.length_ms > above_ms and name not in self._known:
                 self._known.add(name)

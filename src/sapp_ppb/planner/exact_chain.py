@@ -8,7 +8,7 @@ when a backward gets shorter.  A plan is a path of runs through the chain:
     (E1)  minimise T
     (E2)  sum of y over the runs of stage s that end before layer i
           = sum of y over the runs of stage s + 1 that begin with it          every s, i
-    (E3)  T >= hops(p) + sum over runs (u(p, s) f + w(p, s) b + z(p, s) w) y   every path p
+    (E3)  T >= fixed(p) + sum over runs (u(p, s) f + w(p, s) b + z(p, s) w) y   every path p
     (E4)  y binary
 
 Paths come lazily: solve, simulate, state the longest paths, repeat until the
@@ -32,7 +32,7 @@ from sapp_ppb.planner.fronts import CellFronts, Run, cell_fronts, run_between
 from sapp_ppb.planner.highs import LinearProgram
 from sapp_ppb.planner.segments import Segments, chain_segments, shares
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.price import layer_tables, price_lists, price_rule
+from sapp_ppb.simulator.price import layer_tables, least_share_worked, price_lists, price_rule, prices
 from sapp_ppb.simulator.timeline import batched_makespans
 
 Floats = NDArray[np.float64]
@@ -135,7 +135,7 @@ class ExactChain:
     def _exact(self, usable: NDArray[np.bool_], forward_ms: Floats) -> tuple[_Runs, Segments]:
         """Exact times of the usable runs, and the table of all with the others infinite."""
         tables, problem = layer_tables(self._problem), self._problem
-        slowest = self._cutoff_ms / problem.micro_batches
+        slowest = self._cutoff_ms / (problem.micro_batches * least_share_worked(problem))
         fronts = cell_fronts(problem, tables, slowest)
         levels = {known.again_mb for each in fronts for known in each}
         share_mb = {again_mb: shares(problem, again_mb) for again_mb in levels}
@@ -171,9 +171,9 @@ class ExactChain:
         """Makespan of every run with all other stages at their least: monotone, so a bound."""
         rule = price_rule(self._problem)
         # Of every price the least, as an I may be least where B is not.
-        prices = np.einsum("knq,qn->nk", rule[:, runs.stage], runs.times_ms)
+        each = prices(rule[:, runs.stage], runs.times_ms[None])[0].T
         least = np.full((self._problem.stages, len(rule)), np.inf)
-        np.minimum.at(least, runs.stage, prices)
+        np.minimum.at(least, runs.stage, each)
         if not len(runs.stage) or not np.isfinite(least).all():
             return np.full(len(runs.stage), np.inf)
         makespans = []
@@ -181,7 +181,7 @@ class ExactChain:
             part = slice(begin, begin + _BATCH)
             stage = runs.stage[part]
             lists = np.tile(least.T, (len(stage), 1, 1))
-            lists[np.arange(len(stage)), :, stage] = prices[part]
+            lists[np.arange(len(stage)), :, stage] = each[part]
             makespans.append(batched_makespans(self._problem, lists.reshape(len(stage), -1)))
         return np.concatenate(makespans)
 
@@ -272,7 +272,7 @@ class ExactChain:
         weight = (cut.uses[:, runs.stage] * runs.times_ms).sum(axis=0)
         terms = dict(zip(columns, (-weight / self._unit).tolist(), strict=True))
         terms[makespan] = 1.0
-        program.add_row(terms, lower=cut.hops_ms / self._unit)
+        program.add_row(terms, lower=cut.fixed_ms / self._unit)
 
     def _length(self, times_ms: Floats) -> float:
         return float(

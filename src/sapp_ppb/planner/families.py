@@ -13,7 +13,9 @@ pipeline gives under 1F1B
 LB1 holds for every order with one chunk and whole backwards: a stage works M t_s,
 its first forward has crossed all stages before it and its last backward must.  Where
 micro-batches are cut into k sequence chunks the first to cross is one of these, and
-pre counts as pre / k; where the backward is split, pre is left out.
+pre counts as pre / k; where the backward is split, pre is left out; where pairs overlap,
+a stage works at least 1 - a / 2 of M t_s.  The overhead of the
+ops is part of f and b: k ops each, or more where the backward is split.
 """
 
 import numpy as np
@@ -22,7 +24,7 @@ from numpy.typing import NDArray
 from sapp_ppb.planner.segments import Segments
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
-from sapp_ppb.simulator.price import splits_backward
+from sapp_ppb.simulator.price import least_share_worked, splits_backward
 
 Floats = NDArray[np.float64]
 
@@ -36,12 +38,16 @@ class PathFamilies:
     Parameters
     ----------
     segments
-        Times of every run of layers on every stage; lower values give lower bounds.
+        Times of every run of layers on every stage, overhead left out; lower values give lower bounds.
     """
 
     def __init__(self, problem: Problem, segments: Segments) -> None:
-        self._segments = segments
+        overhead_ms = problem.sequence_chunks * problem.model.op_overhead_ms
+        self._segments = Segments(
+            forward_ms=segments.forward_ms + overhead_ms, total_ms=segments.total_ms + 2 * overhead_ms
+        )
         self._micro_batches = problem.micro_batches
+        self._worked = problem.micro_batches * least_share_worked(problem)
         self._is_1f1b = problem.schedule_name is ScheduleName.ONE_F_ONE_B
         self._crossing = 0.0 if splits_backward(problem) else 1.0 / problem.sequence_chunks
         self._stages, self._size = segments.total_ms.shape[:2]
@@ -117,7 +123,7 @@ class PathFamilies:
         t, f = self._segments.total_ms[stage], self._segments.forward_ms[stage]
         before = spent[:, None]
         reached = np.isfinite(before)
-        lb1 = np.where(reached, self._crossing * np.where(reached, before, 0.0) + micro_batches * t, np.inf)
+        lb1 = np.where(reached, self._crossing * np.where(reached, before, 0.0) + self._worked * t, np.inf)
         if not self._is_1f1b:
             return np.asarray(np.where(np.isfinite(self._rest_ms[stage + 1])[None, :], lb1, np.inf))
         # Where t is infinite every family is; b must only not spoil that with 0 x infinity.

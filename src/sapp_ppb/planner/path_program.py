@@ -57,11 +57,11 @@ class PathProgram:
         return times
 
     def state(self, cut: PathCut) -> None:
-        """Add T >= hops + sum over cells of u F + w B + z W for one path."""
+        """Add T >= fixed + sum over cells of u F + w B + z W for one path."""
         terms = {self._makespan: 1.0}
         for columns, uses in zip(self._times, cut.uses, strict=False):
             terms |= {int(columns[cell]): -float(uses[cell]) for cell in np.flatnonzero(uses)}
-        self._program.add_row(terms, lower=cut.hops_ms / self._unit)
+        self._program.add_row(terms, lower=cut.fixed_ms / self._unit)
 
     def drop_slack_cuts(self, most: int) -> None:
         """Forget the paths that have not bound for longest, until there are ``most`` or all left bind."""

@@ -8,7 +8,7 @@ The linear program over patterns, with paths stated and columns priced as needed
     (P4)  sum of y n_k = count of k                     over all patterns, every BODY entry k
     (P5)  sum of y n_k in cells <= c  >=  count of k x sum of y over patterns that have an
           entry after k in cell c                       every k but the last, every c
-    (P6)  T >= hops(p) + sum over c (u(p, c) F_c + w(p, c) B_c + z(p, c) W_c)    every path p, lazily
+    (P6)  T >= fixed(p) + sum over c (u(p, c) F_c + w(p, c) B_c + z(p, c) W_c)    every path p, lazily
     (P7)  0 <= y
 
 With y whole, (P5) says that no layer of a later entry stands before one of an

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.planner.bounds import least_share_worked
 from sapp_ppb.planner.fronts import CellFronts, FrontTooLargeError, Run, cell_fronts, run_between
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import live_rows
-from sapp_ppb.simulator.price import LayerTables, layer_tables, price_rule
+from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked, price_rule, prices
 from sapp_ppb.simulator.timeline import batched_makespans
 
 Floats = NDArray[np.float64]
@@ -276,14 +275,14 @@ def _without_slow(problem: Problem, patterns: list[StagePatterns], cutoff_ms: fl
 
 def _prices(rule: Floats, each: StagePatterns) -> Floats:
     """Prices of every kind of op in the cells of a stage; shape (patterns, kinds, V)."""
-    return np.asarray(np.einsum("kcq,nqc->nkc", rule[:, each.cells], each.times_ms))
+    return prices(rule[:, each.cells], each.times_ms)
 
 
 def _least_makespans(problem: Problem, rule: Floats, each: StagePatterns, least: Floats) -> Floats:
     makespans = [np.empty(0)]
-    prices = _prices(rule, each)
-    for begin in range(0, len(prices), _BATCH):
-        part = prices[begin : begin + _BATCH]
+    priced = _prices(rule, each)
+    for begin in range(0, len(priced), _BATCH):
+        part = priced[begin : begin + _BATCH]
         lists = np.tile(least, (len(part), 1, 1))
         lists[:, :, each.cells] = part
         makespans.append(batched_makespans(problem, lists.reshape(len(part), -1)))

@@ -271,4 +271,5 @@ def _renamed(problem: Problem, best: Outcome, bound_ms: float, seconds: float) -
         stopped_by=StoppedBy.PROOF if proven else stopped_by,
         lower_bound_ms=bound_ms,
         seconds=round(seconds, 3),
+        runners_up=tuple(Plan(problem=problem, counts=plan.counts) for plan in best.runners_up),
     )

@@ -51,6 +51,8 @@ _POLISHED, _POLISHING_MOVES = 20, 20_000
 _MOST_CELLS = 64
 # Seeds of searches side by side are this far apart.
 _SEEDS = 7_919
+# Plans besides the best one that are remembered.
+RUNNERS_UP = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +116,7 @@ class Run:
     bound_ms: float = 0.0
     started: float = field(default_factory=time.monotonic)
     _searches: list[Search] = field(default_factory=list)
+    _met: dict[Plan, float] = field(default_factory=dict)  # the fastest plans met, and their makespans
     _tried_ms: float | None = None  # makespan that was last to be proven
 
     @property
@@ -263,11 +266,31 @@ class Run:
     def _take(self, search: Search, state: State) -> None:
         """Believe the simulator, not the search: time the plan anew and check its memory."""
         known = math.inf if self.best is None else self.best.makespan_ms
-        if state.score[2] == 0.0 and state.score[3] < known * (1 - _ROUNDING):
+        makespan_ms = float(state.score[3])
+        if state.score[2] == 0.0 and makespan_ms < known * (1 - _ROUNDING):
             plan = search.plan_of(state)
             if plan is not None:
                 self._consider(plan)
+        elif state.score[2] == 0.0 and search.is_exact and self._is_among_the_fastest(makespan_ms):
+            plan = search.plan_of(state)
+            if plan is not None and may_be(plan):
+                self._remember(plan, makespan_ms)
         self._report("search")
+
+    def _is_among_the_fastest(self, makespan_ms: float) -> bool:
+        return len(self._met) <= RUNNERS_UP or makespan_ms < max(self._met.values())
+
+    def _remember(self, plan: Plan, makespan_ms: float) -> None:
+        """Keep the fastest plans met, the best one among them."""
+        if self._is_among_the_fastest(makespan_ms):
+            self._met[plan] = makespan_ms
+        if len(self._met) > RUNNERS_UP + 1:
+            del self._met[max(self._met, key=lambda met: self._met[met])]
+
+    def _runners_up(self, best: Plan) -> tuple[Plan, ...]:
+        """Plans met that fit, the best one left out, the fastest first."""
+        others = sorted((plan for plan in self._met if plan != best), key=lambda plan: self._met[plan])
+        return tuple(plan for plan in others if simulate(plan).fits_memory)[:RUNNERS_UP]
 
     def _report(self, phase: str) -> None:
         if self.watch is not None:
@@ -278,7 +301,10 @@ class Run:
         if not may_be(plan):
             return
         timeline = simulate(plan)
-        if timeline.fits_memory and (self.best is None or timeline.makespan_ms < self.best.makespan_ms):
+        if not timeline.fits_memory:
+            return
+        self._remember(plan, timeline.makespan_ms)
+        if self.best is None or timeline.makespan_ms < self.best.makespan_ms:
             self.best = timeline
 
     def _reason_to_stop(self) -> StoppedBy | None:
@@ -321,6 +347,7 @@ class Run:
             bubble=best.bubble,
             seconds=round(self.seconds, 3),
             seed=self.seed,
+            runners_up=self._runners_up(best.plan),
         )
 
     def _infeasible(self) -> Outcome:

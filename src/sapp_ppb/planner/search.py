@@ -224,6 +224,11 @@ class Search:
             np.arange(_POOL),
         )
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether states are timed on the problem itself, not on a shorter one."""
+        return self._graph is self._fine
+
     def start_near(self, layers: Array) -> State:
         """Cut the chain where fractional numbers of layers a cell would, rounded along the chain."""
         bound = np.concatenate([[0], np.rint(np.cumsum(layers)[:-1]), [len(self.tables.kind)]])

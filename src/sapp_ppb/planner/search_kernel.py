@@ -288,7 +288,7 @@ def anneal(  # type: ignore[no-untyped-def]
     moves, hot, cold, guidance, ceiling, ties, bound, rec, banned, costs, over, best_bound, best_rec,
     best_banned, score, random, nested, may_shift, fwd, bwd, wgt, act, par, again, usable, kind, kept, form,
     fixed, held, limit, live, again_of, row_start, least, stage_of, cells_of, g_price, g_before, g_giver,
-    hop_ms, rule, paths, path_hops, pool, order,
+    hop_ms, rule, paths, path_fixed, pool, order,
 ):  # fmt: skip
     """
     Anneal for a number of moves, from temperature ``hot`` down to ``cold``.
@@ -340,7 +340,7 @@ def anneal(  # type: ignore[no-untyped-def]
             # The guide counts in comparisons only; it fades as the temperature falls.
             threshold += temperature * guidance * spread - guide
             slowest = threshold if ceiling == math.inf else ceiling
-            if pool_exceeds(new_costs, paths, path_hops, pool[0], order, slowest):
+            if pool_exceeds(new_costs, paths, path_fixed, pool[0], order, slowest):
                 continue
         makespan = math.inf
         if excess == 0.0:
@@ -349,7 +349,7 @@ def anneal(  # type: ignore[no-untyped-def]
             simulated += 1
             if makespan > (threshold if ceiling == math.inf else ceiling):
                 keep_path(
-                    (g_price, g_before, g_giver), hop_ms, rule, durations, ends, uses, paths, path_hops,
+                    (g_price, g_before, g_giver), hop_ms, rule, durations, ends, uses, paths, path_fixed,
                     pool, order,
                 )  # fmt: skip
                 continue

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from sapp_ppb.costs.measured import OpTrace, ScopeTrace, Spans
+from sapp_ppb.costs.measured import OpSpan, OpTrace, ScopeTrace, Spans
 from sapp_ppb.readers.kernel_join import Instants, Kernels, NamedSpan, Numbered, backwards, forwards
 from sapp_ppb.readers.trace_events import Clock, Event, duration
 
@@ -37,8 +37,9 @@ class KernelCollector:
     def __init__(self, wanted: Iterable[str], clock: Clock) -> None:
         self._wanted = {name: _pattern(name) for name in wanted}
         self._clock = clock
-        self._ops: list[tuple[int, str, object, float, float]] = []  # cell, kind, thread, start, end
-        self._exact: list[tuple[int, str, float]] = []  # the same with its time in ms, as our traces say it
+        # Ops in microseconds, with the thread of each, and in milliseconds, as our traces say it.
+        self._ops: list[tuple[OpSpan, object]] = []
+        self._exact: list[OpSpan] = []
         self._layers: list[NamedSpan] = []
         self._steps: list[tuple[float, float]] = []
         self._launches: dict[object, Numbered] = defaultdict(Instants)
@@ -98,7 +99,7 @@ class KernelCollector:
     ) -> None:
         op = _OP.fullmatch(name)
         if op and name.startswith("PP:"):
-            self._ops.append((int(op[1]), op[2], thread, start, end))
+            self._ops.append((OpSpan(int(op[1]), op[2], int(op[3]), start, end), thread))
         elif _STEP.fullmatch(name):
             self._steps.append((start, end))
         elif category == "cpu_op":
@@ -125,29 +126,32 @@ class KernelCollector:
     def _see_exact(self, name: str, arguments: Event) -> None:
         op, start, end = _OP.fullmatch(name), arguments.get("start_ms"), arguments.get("end_ms")
         if op and isinstance(start, int | float) and isinstance(end, int | float) and end >= start:
-            self._exact.append((int(op[1]), op[2], float(end) - float(start)))
+            self._exact.append(OpSpan(int(op[1]), op[2], int(op[3]), float(start), float(end)))
 
     def ops(self, source: str) -> tuple[OpTrace | None, tuple[str, ...]]:
         """Give the times of whole ops; None when the trace has none."""
         times: dict[tuple[int, str], list[float]] = defaultdict(list)
         notes: tuple[str, ...] = ()
-        for cell, kind, lasts in self._exact:
-            times[cell, kind].append(lasts)
+        runs = list(self._exact)
+        for op in self._exact:
+            times[op.cell, op.kind].append(op.end_ms - op.start_ms)
         found = len(self._kernels.number)
         if self._ops and not found:
             notes = ("no kernels: the spans of the ops count as they stand, with the waiting inside them",)
         kernels = Kernels(self._kernels, self._launches) if self._ops and found else None
-        for cell, kind, thread, start, end in self._ops:
-            if kernels is None:
-                times[cell, kind].append((end - start) / 1000)
-            else:
+        for (cell, kind, micro_batch, start, end), thread in self._ops:
+            works_us = end - start
+            if kernels is not None:
                 spans = kernels.of_span(NamedSpan(kind, thread, start, end))
-                times[cell, kind].append(_covered(spans) / 1000)
+                works_us = _covered(spans)
+                if len(spans):
+                    start, end = float(spans.start_us.min()), float(spans.end_us.max())
+            times[cell, kind].append(works_us / 1000)
+            runs.append(OpSpan(cell, kind, micro_batch, start / 1000, end / 1000))
         if not times:
             return None, notes
-        return OpTrace(
-            source=source, times_ms={key: tuple(found) for key, found in sorted(times.items())}
-        ), notes
+        sorted_times = {key: tuple(found) for key, found in sorted(times.items())}
+        return OpTrace(source=source, times_ms=sorted_times, spans=tuple(runs)), notes
 
     def scopes(self, source: str, rank: int | None) -> tuple[ScopeTrace | None, tuple[str, ...]]:
         """Layers by the kernels that they launch; None when none of those wanted is there."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -14,6 +14,7 @@ from sapp_ppb.costs.checks import (
     shown,
     text_fault,
 )
+from sapp_ppb.costs.cost import ESTIMATE, EVERYTHING, MEASURED, NOTHING, Cost
 from sapp_ppb.costs.layer import LayerKind
 
 
@@ -23,6 +24,37 @@ def _printable(text: str) -> str:
     if fault:
         raise ValueError(fault)
     return text
+
+
+def _estimated(value: object) -> frozenset[Cost]:
+    """
+    Costs that ``source`` marks: all for ``"estimate"``, or those of an object.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    fault = _source_fault("source", value)
+    if fault:
+        raise ValueError(fault)
+    if isinstance(value, dict):
+        return frozenset(cost for cost in Cost if value.get(cost.value) == ESTIMATE)
+    return EVERYTHING if value == ESTIMATE else NOTHING
+
+
+def _source_fault(where: str, value: object) -> str | None:
+    """Words for a source that is none."""
+    words = f"{ESTIMATE!r} or {MEASURED!r}"
+    if not isinstance(value, dict):
+        known = isinstance(value, str) and value in (ESTIMATE, MEASURED)
+        return None if known else f"{where} must be {words}, or an object of them by key (got {shown(value)})"
+    keys = [cost.value for cost in Cost]
+    unknown = [shown(key) for key in value if key not in keys]
+    if unknown:
+        return f"{where} knows no {', '.join(unknown)}; one of {', '.join(keys)}"
+    wrong = [f"{key} {shown(said)}" for key, said in value.items() if said not in (ESTIMATE, MEASURED)]
+    return f"{where} must say {words} of each key (got {', '.join(wrong)})" if wrong else None
 
 
 Number = Annotated[float, Field(ge=0, le=LARGEST_NUMBER)]
@@ -63,6 +95,7 @@ class LayerEntry(_Strict):
     recompute_time: Number | None = None
     weight_grad_time: Number | None = None
     mtp: bool | None = None
+    source: Annotated[Any, AfterValidator(lambda value: None if value is None else _estimated(value))] = None
 
 
 class TopLevel(_Strict):
@@ -70,6 +103,8 @@ class TopLevel(_Strict):
 
     name: Text
     stage_const_mem: Number | None = None
+    op_overhead_ms: Number | None = None
+    hop_ms: Number | None = None
 
 
 LAYER_KEYS = tuple(LayerEntry.model_fields)
@@ -110,6 +145,8 @@ def _fault_of(key: str, value: object, prefix: str) -> str | None:
         return _kind_fault(f"{prefix}{key}", value)
     if key in _TEXT_KEYS:
         return text_fault(f"{prefix}{key}", value)
+    if key == "source":
+        return _source_fault(f"{prefix}{key}", value)
     if key == "mtp":
         return f"{prefix}{key} must be true or false (got {shown(value)})"
     if key == "nb_layer":

@@ -13,6 +13,7 @@ from os import PathLike
 from pydantic import ValidationError
 
 from sapp_ppb.costs.checks import number_fault, shown
+from sapp_ppb.costs.cost import NOTHING
 from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
 from sapp_ppb.costs.model import Model, body_faults, name_faults
 from sapp_ppb.costs.recompute import Recompute
@@ -87,7 +88,13 @@ def read_model(path: str | PathLike[str]) -> Model:
         warnings.warn(f"{path}: {note}", FileNote, stacklevel=2)
     if found.faults or top is None:
         raise InputError(str(path), found.faults)
-    return Model(name=top.name, layers=layers, constant_memory_mb=top.stage_const_mem or 0.0)
+    return Model(
+        name=top.name,
+        layers=layers,
+        constant_memory_mb=top.stage_const_mem or 0.0,
+        op_overhead_ms=top.op_overhead_ms or 0.0,
+        hop_ms=top.hop_ms or 0.0,
+    )
 
 
 def _top_level(raw: Mapping[str, object], found: _Findings) -> TopLevel | None:
@@ -183,4 +190,5 @@ def _layer_of(entry: LayerEntry) -> Layer:
         model_name=entry.model_name,
         weight_grad_ms=entry.weight_grad_time,
         is_mtp=entry.mtp or False,
+        estimated=entry.source or NOTHING,
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.costs.cost import estimated_words
 from sapp_ppb.plan import Bubble, Outcome, Plan, Shortage, Status, StoppedBy, WithoutTarget
 from sapp_ppb.problem import Problem
 from sapp_ppb.report.words import problem_text
@@ -48,7 +49,7 @@ def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = No
     if planned:
         rows.append(("stopped by", f"{outcome.stopped_by.value}: {_STOPPED[outcome.stopped_by]}"))
     if outcome.without_target is not None:
-        rows.append(("target", _target_text(outcome, outcome.without_target)))
+        rows.append(("target", target_text(outcome, outcome.without_target)))
     rows.append(("bubble", bubble_text(timeline.bubble)))
     rows.append(("highest peak", _peak_text(timeline)))
     rows += _limit_rows(outcome.problem)
@@ -56,7 +57,13 @@ def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = No
         rows.append(("over limit", _over_text(timeline, over)))
     if planned:
         rows.append(("planned in", f"{outcome.seconds:.1f} s, seed {outcome.seed}"))
-    return rows
+    return rows + estimate_rows(outcome.problem)
+
+
+def estimate_rows(problem: Problem) -> list[tuple[str, str]]:
+    """Say which costs are estimates, and what that means; nothing where none is marked as one."""
+    words = estimated_words(problem.model.estimated)
+    return [("estimate", f"{words}, not measured; measure before the plan is relied upon")] if words else []
 
 
 def _rates(timeline: "Timeline", tokens: int | None) -> list[tuple[str, str]]:
@@ -131,7 +138,7 @@ def _status_text(outcome: Outcome) -> str:
     return "feasible: a faster plan may exist, but none below the lower bound"
 
 
-def _target_text(outcome: Outcome, free: WithoutTarget) -> str:
+def target_text(outcome: Outcome, free: WithoutTarget) -> str:
     """Say what the target's limits cost; a percentage is rounded up."""
     makespan_ms = outcome.makespan_ms or 0.0
     title = target_named(outcome.problem.target or "").title
@@ -229,10 +236,10 @@ def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     bodies = problem.model.bodies
     counts = plan.counts[:, :, cell]
     if len(bodies) == 1 or len(bodies) > _SHOWN_KINDS:
-        words = [_counts_text(counts.sum(axis=0).tolist())]
+        words = [counts_text(counts.sum(axis=0).tolist())]
     else:
         words = [
-            f"{layer.name} {_counts_text(row.tolist())}"
+            f"{layer.name} {counts_text(row.tolist())}"
             for layer, row in zip(bodies, counts, strict=True)
             if row.any()
         ] or ["0"]
@@ -241,13 +248,13 @@ def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     return " + ".join([*head, *words, *tail])
 
 
-def _counts_text(counts: Sequence[int]) -> str:
+def counts_text(counts: Sequence[int]) -> str:
     """
     Say how many layers, and how many of them are recomputed.
 
     Examples
     --------
-    >>> _counts_text([1, 0, 0, 0, 2])
+    >>> counts_text([1, 0, 0, 0, 2])
     '3 (2 full)'
     """
     recomputed = [
@@ -275,6 +282,7 @@ def shortage_rows(outcome: Outcome, shortage: Shortage) -> list[tuple[str, str]]
         ("short", _short_text(outcome.problem, shortage)),
         *_limit_rows(outcome.problem),
         *(("would do", _remedy_text(outcome.problem, shortage, *remedy)) for remedy in shortage.remedies),
+        *estimate_rows(outcome.problem),
     ]
 
 

@@ -16,7 +16,7 @@ from sapp_ppb.errors import InputError
 from sapp_ppb.report import canvas
 from sapp_ppb.report.blocks import Blocks, Floats, timeline_blocks
 from sapp_ppb.report.colours import IDLE, PAPER, shade, text_colour
-from sapp_ppb.report.words import over_text, problem_text, step_text, time_text
+from sapp_ppb.report.words import estimate_text, over_text, problem_text, step_text, time_text
 from sapp_ppb.report.work import Spans, Work, work_shares, work_spans
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator import Timeline
@@ -100,7 +100,8 @@ def _several(timelines: Mapping[str, Timeline]) -> Figure:
     for axes, (name, timeline) in zip(every, timelines.items(), strict=True):
         notes.append(_draw_rows(axes, timeline, until_ms))
         over = f", {over_text(timeline)}" if timeline.stages_over else ""
-        canvas.write_heading(axes, f"{name}{over}", f"{step_text(timeline)}{notes[-1]}")
+        guessed = estimate_text(timeline.plan.problem)
+        canvas.write_heading(axes, f"{name}{over}", f"{step_text(timeline)}{notes[-1]}{guessed}")
         axes.axvline(timeline.makespan_ms, color="#000000", linewidth=0.8)
         if axes is not every[-1]:
             axes.set_xlabel("")

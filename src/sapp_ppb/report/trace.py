@@ -61,6 +61,7 @@ def _about(timeline: Timeline) -> dict[str, object]:
     return {
         "format": "sapp-ppb-trace",
         "model": problem.model.name,
+        **({"estimate": True} if problem.model.estimated else {}),
         "stages": problem.stages,
         "interleave": problem.interleave,
         "micro_batches": problem.micro_batches,

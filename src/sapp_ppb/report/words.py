@@ -2,6 +2,7 @@
 
 import math
 
+from sapp_ppb.costs.cost import estimated_words
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import P2PMode
 from sapp_ppb.simulator import Timeline
@@ -9,7 +10,7 @@ from sapp_ppb.simulator import Timeline
 
 def problem_text(problem: Problem) -> str:
     """
-    Say what was asked, on one line.
+    Say what was asked, on one line, and whether any cost is only estimated.
 
     Examples
     --------
@@ -25,7 +26,14 @@ def problem_text(problem: Problem) -> str:
     return (
         f"{problem.model.name}: {problem.model.body_count} layers on {problem.stages} stages{chunks}, "
         f"{problem.micro_batches} micro-batches, {problem.schedule_name.value}{group}{modes}{target}"
+        f"{estimate_text(problem)}"
     )
+
+
+def estimate_text(problem: Problem) -> str:
+    """Say which costs are estimates, behind a semicolon; nothing where none is marked as one."""
+    words = estimated_words(problem.model.estimated)
+    return f"; {words}" if words else ""
 
 
 def _mode_words(problem: Problem) -> list[str]:

@@ -71,3 +71,39 @@ def trace_back(at, price, before, giver, hop_ms, end_ms, durations_ms, uses):  #
                 hops += hop_ms[at]
             at = source
     return hops
+
+
+@kernel
+def counted_path(  # type: ignore[no-untyped-def]
+    before, price, giver, hop_ms, durations_ms, one_op, one_hop, end_ms, ops, hops
+):  # fmt: skip
+    """
+    Time every op as ``longest_path`` does, and count the ops and hops of a path that decides each.
+
+    Parameters
+    ----------
+    one_op
+        1 for every price that is of an op, 0 for one that is of none; shape (kinds x cells,).
+    one_hop
+        1 for every op whose input crosses an edge, 0 for the others; shape (ops,).
+    end_ms, ops, hops
+        Filled here: when each op ends, and the ops and hops up to there; shape (ops,).
+
+    Returns
+    -------
+    int
+        The op that ends last.
+    """
+    last = 0
+    for i in range(len(price)):
+        start, so_many, so_far = 0.0, 0.0, 0.0
+        if before[i] >= 0:
+            start, so_many, so_far = end_ms[before[i]], ops[before[i]], hops[before[i]]
+        if giver[i] >= 0 and end_ms[giver[i]] + hop_ms[i] > start:
+            start = end_ms[giver[i]] + hop_ms[i]
+            so_many, so_far = ops[giver[i]], hops[giver[i]] + one_hop[i]
+        end_ms[i] = start + durations_ms[price[i]]
+        ops[i], hops[i] = so_many + one_op[price[i]], so_far
+        if end_ms[i] > end_ms[last]:
+            last = i
+    return last

@@ -48,6 +48,10 @@ class CellCosts:
         return np.asarray(price_lists(price_rule(problem), self.times_ms[None])[0])
 
 
+# Columns of a price rule: what an op takes of its cell's F, B and W; and what it takes whatever they are.
+TIMES, OVERHEAD = slice(0, 3), 3
+
+
 def price_lists(rule: Floats, times_ms: Floats) -> Floats:
     """
     Price many sets of cell times by one rule.
@@ -55,7 +59,7 @@ def price_lists(rule: Floats, times_ms: Floats) -> Floats:
     Parameters
     ----------
     rule
-        As ``price_rule`` gives it; shape (kinds, cells, 3).
+        As ``price_rule`` gives it; shape (kinds, cells, 4).
     times_ms
         Shape (lists, 3, cells).
 
@@ -64,13 +68,20 @@ def price_lists(rule: Floats, times_ms: Floats) -> Floats:
     ndarray
         Shape (lists, kinds x cells).
     """
-    lists = np.einsum("kcq,nqc->nkc", rule, times_ms)
-    return np.asarray(lists.reshape(len(times_ms), -1))
+    return prices(rule, times_ms).reshape(len(times_ms), -1)
+
+
+def prices(rule: Floats, times_ms: Floats) -> Floats:
+    """Price many sets of cell times, shape (lists, 3, cells), by one rule; shape (lists, kinds, cells)."""
+    return np.asarray(np.einsum("kcq,nqc->nkc", rule[:, :, TIMES], times_ms) + rule[:, :, OVERHEAD])
 
 
 def price_rule(problem: Problem) -> Floats:
     """
     How each kind of op is priced from the F, B and W of its cell: durations are linear in them.
+
+    Every op takes the model's overhead besides, each of an overlapped pair its own, and of
+    a sequence chunk as much as of a whole micro-batch.
 
     A split backward spends W on weight gradients and the rest, recompute included, on
     input gradients: I = B - W.  A sequence chunk takes 1/k of everything.  PyTorch's
@@ -80,25 +91,29 @@ def price_rule(problem: Problem) -> Floats:
     Returns
     -------
     ndarray
-        Shape (kinds, cells, 3): F, B, I, W, and with overlap (1 - a) F, (1 - a) B and 0.
+        Shape (kinds, cells, 4): F, B, I, W, and with overlap (1 - a) F, (1 - a) B and 0; of
+        each what it takes of F, B and W, and milliseconds that it takes whatever they are.
 
     Examples
     --------
     >>> from sapp_ppb.costs import Model, layer_from_times
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=1)
-    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=1, micro_batches=1)
-    >>> price_rule(problem)[OpKind.I, 0].tolist()  # 0 F + 1 B - 1 W
-    [0.0, 1.0, -1.0]
+    >>> model = Model(name="tiny", layers=(body,), op_overhead_ms=0.25)
+    >>> price_rule(Problem(model=model, stages=1, micro_batches=1))[OpKind.I, 0].tolist()  # B - W + 0.25 ms
+    [0.0, 1.0, -1.0, 0.25]
     """
     overlapping = problem.overlap_factor > 0.0 and bool(problem.order.pairs)
-    rule = np.zeros((NOTHING + 1 if overlapping else len(OpKind), problem.cells, 3))
+    rule = np.zeros((NOTHING + 1 if overlapping else len(OpKind), problem.cells, OVERHEAD + 1))
     rule[OpKind.F, :, 0] = rule[OpKind.B, :, 1] = rule[OpKind.I, :, 1] = rule[OpKind.W, :, 2] = 1.0
     rule[OpKind.I, :, 2] = -1.0
     if problem.flavour is Flavour.TORCH:
         rule[OpKind.I, 0], rule[OpKind.W, 0] = 0.0, rule[OpKind.B, 0]
     if overlapping:
         rule[PART_F, :, 0] = rule[PART_B, :, 1] = 1.0 - problem.overlap_factor
-    return np.asarray(rule / problem.sequence_chunks)
+    rule /= problem.sequence_chunks
+    # Nothing is done where the paths of a pair part and meet.
+    rule[:NOTHING, :, OVERHEAD] = problem.model.op_overhead_ms
+    return rule
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -213,3 +228,14 @@ def without_recompute(plan: Plan) -> CellCosts:
     least = np.maximum(tables.backward_ms[:, Recompute.NONE], tables.weight_ms)
     alone = least if splits_backward(plan.problem) else tables.backward_ms[:, Recompute.NONE]
     return replace(costs, backward_ms=tables.fixed.backward_ms + alone @ plan.counts.sum(axis=1))
+
+
+def least_share_worked(problem: Problem) -> float:
+    """
+    Share of its forwards and backwards that a stage works at least.
+
+    All of them, but for overlapped pairs, which take F + B - a min(F, B): at least
+    1 - a / 2 of F + B.
+    """
+    overlapping = problem.overlap_factor > 0.0 and bool(problem.order.pairs)
+    return 1.0 - problem.overlap_factor / 2 if overlapping else 1.0

@@ -12,12 +12,12 @@ from sapp_ppb.schedules import Op
 from sapp_ppb.simulator.graph import Graph, graph_of
 from sapp_ppb.simulator.memory import LiveRows, live_rows
 from sapp_ppb.simulator.path_kernel import longest_path, longest_paths
-from sapp_ppb.simulator.price import CellCosts, price, without_recompute
+from sapp_ppb.simulator.price import OVERHEAD, CellCosts, price, price_lists, price_rule, without_recompute
 
 Floats = NDArray[np.float64]
 
 # Below this many ops the plain function is done before a compiler is loaded.
-_PLAIN_OPS = 20_000
+PLAIN_OPS = 20_000
 # Memory is compared with its limit as times are compared: within this share.
 _SLACK = 1e-9
 
@@ -88,14 +88,15 @@ class Timeline:
         Split idle time over its causes, as shares of useful work.
 
         Each part is what the makespan loses when one cause after the other is taken
-        away: recompute, communication, then the difference between cells.
+        away: recompute, communication with the overhead of every op, then the difference
+        between cells.
         """
         problem = self.plan.problem
         stages, free = problem.stages, without_recompute(self.plan)
         useful = _useful_ms(problem, free)
-        ideal = _makespan(problem, free, hops=True)
-        local = _makespan(problem, free, hops=False)
-        equal = _makespan(problem, _levelled(free), hops=False)
+        ideal = _makespan(problem, free, besides=True)
+        local = _makespan(problem, free, besides=False)
+        equal = _makespan(problem, _levelled(free), besides=False)
         return Bubble(
             recompute=stages * (self.makespan_ms - ideal) / useful,
             communication=stages * (ideal - local) / useful,
@@ -149,13 +150,13 @@ def simulate(plan: Plan) -> Timeline:
     )
 
 
-def batched_makespans(problem: Problem, price_lists: Floats) -> Floats:
+def batched_makespans(problem: Problem, lists: Floats) -> Floats:
     """
     Makespans of many price lists under one problem's order, compiled.
 
     Parameters
     ----------
-    price_lists
+    lists
         Durations in milliseconds; shape (lists, kinds x cells), as CellCosts.price_list gives them.
 
     Returns
@@ -164,9 +165,9 @@ def batched_makespans(problem: Problem, price_lists: Floats) -> Floats:
         Milliseconds; shape (lists,).
     """
     graph = graph_of(problem)
-    makespans, ends = np.empty(len(price_lists)), np.empty(len(graph.price))
+    makespans, ends = np.empty(len(lists)), np.empty(len(graph.price))
     hop_ms = hop_times(problem, graph)
-    longest_paths(graph.before, graph.price, graph.giver, hop_ms, price_lists, ends, makespans)
+    longest_paths(graph.before, graph.price, graph.giver, hop_ms, lists, ends, makespans)
     return makespans
 
 
@@ -200,10 +201,15 @@ def hop_times(problem: Problem, graph: Graph) -> Floats:
     return np.array([*problem.hop_ms, 0.0])[graph.edge]
 
 
-def _makespan(problem: Problem, costs: CellCosts, *, hops: bool) -> float:
+def _makespan(problem: Problem, costs: CellCosts, *, besides: bool) -> float:
+    """Makespan with, or without, what comes besides the layers: hops, and the overhead of every op."""
     graph = graph_of(problem)
     times = hop_times(problem, graph)
-    return _run(graph, costs.price_list(problem), times if hops else np.zeros_like(times))[0]
+    if besides:
+        return _run(graph, costs.price_list(problem), times)[0]
+    rule = price_rule(problem)
+    rule[:, :, OVERHEAD] = 0.0
+    return _run(graph, price_lists(rule, costs.times_ms[None])[0], np.zeros_like(times))[0]
 
 
 def _useful_ms(problem: Problem, costs: CellCosts) -> float:
@@ -232,7 +238,7 @@ def _levelled(costs: CellCosts) -> CellCosts:
 
 def _run(graph: Graph, durations: Floats, hop_ms: Floats) -> tuple[float, Floats]:
     columns = (graph.before, graph.price, graph.giver, hop_ms, durations, np.empty(len(graph.price)))
-    if len(graph.price) > _PLAIN_OPS:
+    if len(graph.price) > PLAIN_OPS:
         return longest_path(*columns), columns[-1]
     # Lists are several times faster than arrays for one element at a time.
     lists = [column.tolist() for column in columns]

@@ -19,6 +19,7 @@ _CHOSEN = (
     "micro_batch_group",
     "sequence_chunks",
     "p2p_ms",  # it grows with the micro-batch size
+    "estimate",  # what is scaled to another size is one
 )
 
 

@@ -130,8 +130,9 @@ class Work(Generic[T, R]):
         Run all items, and yield each key with its result as it comes.
 
         A result is yielded once for every key.  With processes of this machine one death
-        ends all that run: those that ran are tried again one at a time, so that the one
-        that kills its worker is known.
+        ends all that run: the first tasks that are not done, as many as there are workers,
+        are tried again one at a time, so that the one that kills its worker is known in the
+        end and no other is blamed.
         """
         waiting, alone, deaths = dict(items), dict[int, T](), Counter[int]()
         while waiting or alone:

@@ -1,5 +1,6 @@
 """What a framework can say: one file a framework, and the rules that a plan must obey for it."""
 
+from sapp_ppb.targets.cell_types import cell_types, plan_from_types
 from sapp_ppb.targets.config import BrokenRule, CellTypes, PipelineConfig
 from sapp_ppb.targets.mindformers import can_say_cell, mixed_cells, silent_cells
 from sapp_ppb.targets.registry import TARGETS, is_nested, target_named
@@ -13,8 +14,10 @@ __all__ = [
     "Target",
     "Way",
     "can_say_cell",
+    "cell_types",
     "is_nested",
     "mixed_cells",
+    "plan_from_types",
     "silent_cells",
     "target_named",
 ]

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 from sapp_ppb.costs import Recompute
 from sapp_ppb.schedules import MicroBatchGroup, OrderFile, ScheduleName
 
+# What a list of layers says of itself, for those who read it and those who write it.
+LAYERS_FORMAT = "sapp-ppb-layers"
+LAYERS_VERSION = 1
+LAYERS_COLUMNS = ("index", "name", "stage", "chunk", "recompute")
 # Type of each layer of each cell, indexed [chunk][stage], in the order of the chain.
 CellTypes = tuple[tuple[tuple[Recompute, ...], ...], ...]
 
@@ -51,6 +55,8 @@ class PipelineConfig:
         S, V and M; None for what the file does not say.
     schedule, micro_batch_group, order_file
         Order of the ops; None for the framework's default.
+    sequence_chunks
+        Pieces that each micro-batch's sequence is cut into.
     layers
         BODY layers that it counts, those of multi-token prediction included; None when unknown.
     mtp_layers
@@ -75,6 +81,7 @@ class PipelineConfig:
     schedule: ScheduleName | None = None
     micro_batch_group: MicroBatchGroup = None
     order_file: OrderFile | None = None
+    sequence_chunks: int = 1
     layers: int | None = None
     mtp_layers: int = 0
     types: CellTypes | None = None

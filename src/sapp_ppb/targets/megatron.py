@@ -13,6 +13,7 @@ from sapp_ppb.fix import PlaceRule
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.targets.megatron_split import group_rules, interleave_rules
 from sapp_ppb.targets.recompute_modes import follows, most_in_a_cell, only_type, with_one_type, with_rule
 from sapp_ppb.targets.target import Target, Way
 
@@ -32,26 +33,16 @@ def refuses(problem: Problem) -> tuple[str, ...]:
 
 
 def _group_faults(problem: Problem) -> list[str]:
-    """Rules of ``microbatch_group_size_per_vp_stage``."""
+    """Rules of the interleaved schedule and of ``microbatch_group_size_per_vp_stage``."""
     stages, micro_batches, group = problem.stages, problem.micro_batches, problem.micro_batch_group
-    if group == "remainder-first":
-        first = micro_batches % stages
-        return (
-            [] if not first else ["Megatron-LM takes no remainder first; give --micro-batch-group a number"]
-        )
-    size = stages if group is None else int(group)
-    rest = micro_batches % size
-    if not stages <= size <= micro_batches:
-        return [
-            f"Megatron-LM takes a micro-batch group from the {stages} stages to the {micro_batches} "
-            f"micro-batches (got {size})"
-        ]
-    if rest and rest < stages:
-        return [
-            f"Megatron-LM wants the last group of micro-batches to be whole or at least {stages}, and "
-            f"{micro_batches} mod {size} is {rest}; give another --micro-batch-group"
-        ]
-    return []
+    if group == "remainder-first" and micro_batches % stages:
+        return ["Megatron-LM takes no remainder first; give --micro-batch-group a number"]
+    size = stages if group in (None, "remainder-first") else int(group)
+    rules = [
+        *interleave_rules(stages, problem.interleave, overlap_p2p=True),
+        *group_rules(stages, micro_batches, size),
+    ]
+    return [f"Megatron-LM's {rule}" for rule in rules]
 
 
 def block_rule(problem: Problem, layers: int) -> PlaceRule:

@@ -3,6 +3,7 @@
 import json
 from os import PathLike
 
+from sapp_ppb.costs.cost import ESTIMATE, EVERYTHING, Cost
 from sapp_ppb.costs.layer import Layer, LayerKind, backward_times
 from sapp_ppb.costs.model import Model
 from sapp_ppb.costs.recompute import Recompute
@@ -52,6 +53,10 @@ def model_to_json(model: Model) -> str:
     }
     if model.constant_memory_mb:
         document["stage_const_mem"] = _number(model.constant_memory_mb)
+    if model.op_overhead_ms:
+        document["op_overhead_ms"] = _number(model.op_overhead_ms)
+    if model.hop_ms:
+        document["hop_ms"] = _number(model.hop_ms)
     document["layers_description"] = [_entry(layer) for layer in model.layers]
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
@@ -70,7 +75,16 @@ def _entry(layer: Layer) -> dict[str, object]:
         entry["weight_grad_time"] = _number(layer.weight_grad_ms)
     if layer.is_mtp:
         entry["mtp"] = True
+    if layer.estimated:
+        entry["source"] = _source(layer.estimated)
     return entry
+
+
+def _source(estimated: frozenset[Cost]) -> object:
+    """One word where every cost is estimated, else one for each that is."""
+    if estimated == EVERYTHING:
+        return ESTIMATE
+    return {cost.value: ESTIMATE for cost in Cost if cost in estimated}
 
 
 def _times_to_say(layer: Layer) -> dict[Recompute, float]:

@@ -1,0 +1,233 @@
+"""
+Configuration of Megatron-LM: ``model_config.yaml``, a list of arguments or a launch script.
+
+What the flags mean for a pipeline, by the rules of ``targets/megatron_split.py``,
+``megatron_layout_rules.py`` and ``megatron_recompute.py``.
+"""
+
+from os import PathLike
+
+from sapp_ppb.costs.checks import shown
+from sapp_ppb.errors import InputError
+from sapp_ppb.readers.megatron_batch import group_of, micro_batches_of
+from sapp_ppb.readers.megatron_values import BATCH, Values, given_flags, read_values
+from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.targets.config import BrokenRule, CellTypes, PipelineConfig
+from sapp_ppb.targets.megatron_flags import GROUP_SIZE, OTHER_RECOMPUTE, OTHER_SPLITS, RECOMPUTE, SPLIT
+from sapp_ppb.targets.megatron_layout import Cells, cells_of_names, parse_layout
+from sapp_ppb.targets.megatron_layout_rules import layout_notes, layout_rules
+from sapp_ppb.targets.megatron_recompute import RecomputeFlags, recompute_notes, recompute_rules, types_of
+from sapp_ppb.targets.megatron_split import (
+    GROUP,
+    Split,
+    SplitFlags,
+    interleave_rules,
+    layout_exclusions,
+    split_of,
+)
+
+_NOT_MODELLED = {
+    "no-overlap-p2p-communication": "messages hold work up; price that with --p2p-mode blocking",
+    "overlap-p2p-communication-warmup-flush": "when messages overlap in warm-up and flush is not modelled",
+    "overlap-moe-expert-parallel-comm": "forwards that overlap with backwards are not modelled",
+    "delay-wgrad-compute": "weight gradients that are put off are not modelled",
+    "defer-embedding-wgrad-compute": "the embedding's weight gradient that is put off is not modelled",
+    "fine-grained-activation-offloading": "what is offloaded is not modelled",
+    "cpu-offloading-num-layers": "what is offloaded is not modelled",
+    "distribute-saved-activations": "how saved activations are spread is not modelled",
+    "rampup-batch-size": "the number of micro-batches is that of the full batch",
+}
+
+
+def read_megatron(path: str | PathLike[str], micro_batches: int | None = None) -> PipelineConfig:
+    """
+    Read what a configuration of Megatron-LM says of its pipeline.
+
+    Parameters
+    ----------
+    path
+        ``.yaml`` or ``.yml`` (flags under MODEL_ARGS, or a list), ``.json`` (the same), or
+        any other name for a shell script or a list of arguments.
+    micro_batches
+        Micro-batches of a step where they are known from elsewhere; None takes them from
+        the file, if it says them.
+
+    Raises
+    ------
+    InputError
+        If the file can not be read as what its name says, or gives no flag of a pipeline.
+    """
+    values = read_values(path)
+    unknown = [
+        f"--{name} {reason}; write its value"
+        for name, reason in values.unknown.items()
+        if micro_batches is None or name not in BATCH
+    ]
+    for name in given_flags(values, (*OTHER_SPLITS, *OTHER_RECOMPUTE)):
+        unknown.append(f"--{name} decides what this reader takes from other flags, and is not read")
+    stages = _stages(values)
+    split, notes = _split(values, stages, unknown)
+    recompute, found = _recompute(values)
+    mtp_layers = max(values.numbers.get("mtp-num-layers", 0), 0)
+    if "num-layers" not in values.present and split.cells is not None:
+        mtp_layers = "".join(split.cells).count("m")
+    rules = [*values.broken, *split.broken, *found, *recompute_rules(recompute, mtp_layers=mtp_layers)]
+    if (number := values.numbers.get("mtp-num-layers", 0)) < 0:
+        rules.append(BrokenRule(key="--mtp-num-layers", rule="must be at least 0", found=str(number)))
+    batch_rules, missing = list[BrokenRule](), list[str]()
+    if micro_batches is None:
+        micro_batches, batch_rules, missing = micro_batches_of(values, stages)
+    group, group_broken = group_of(values, stages, split.interleave, micro_batches)
+    return PipelineConfig(
+        target="megatron",
+        where=str(path),
+        stages=stages,
+        interleave=split.interleave,
+        micro_batches=micro_batches,
+        schedule=ScheduleName.ONE_F_ONE_B if split.interleave == 1 else ScheduleName.INTERLEAVED,
+        micro_batch_group=group,
+        layers=_layers(values, split.cells, mtp_layers),
+        mtp_layers=mtp_layers,
+        types=_types(values, split.cells, stages, recompute),
+        broken=(*rules, *batch_rules, *group_broken, *_offload_rules(values, stages, recompute)),
+        unknown=(*unknown, *missing),
+        notes=(*values.notes, *notes, *recompute_notes(recompute), *_other_notes(values, split.interleave)),
+    )
+
+
+def _stages(values: Values) -> int | None:
+    if "pipeline-model-parallel-size" in values.unknown:
+        return None
+    stages = values.numbers.get("pipeline-model-parallel-size", 1)
+    return stages if stages > 0 else None
+
+
+def _split(values: Values, stages: int | None, unknown: list[str]) -> tuple[Split, list[str]]:
+    """Layers of every cell, as the layout or the other flags say."""
+    broken: list[BrokenRule] = []
+    cells = None
+    try:
+        cells = _layout(values)
+    except InputError as error:
+        rule = "must be a layout such as Et*3|(tt|)*2tL, or a list of lists of names"
+        broken.append(BrokenRule(key=error.where, rule=rule, found=error.faults[0]))
+    nothing = Split(cells=None, interleave=1, broken=tuple(broken))
+    decided_elsewhere = given_flags(values, (*OTHER_SPLITS, *(n for n in SPLIT if n in values.unknown)))
+    if stages is None and "pipeline-model-parallel-size" not in values.unknown:
+        stages_given = values.numbers["pipeline-model-parallel-size"]
+        key = "--pipeline-model-parallel-size"
+        broken.append(BrokenRule(key=key, rule="must be larger than 0", found=str(stages_given)))
+        return Split(cells=None, interleave=1, broken=tuple(broken)), []
+    if broken or stages is None or decided_elsewhere:
+        return nothing, []
+    flags = _split_flags(values, stages)
+    if cells is not None:
+        return _split_of_layout(values, cells, flags)
+    if "num-layers" not in values.numbers:
+        unknown.append("--num-layers is not given; give it")
+        return nothing, []
+    return split_of(flags), []
+
+
+def _layout(values: Values) -> Cells | None:
+    name = "pipeline-model-parallel-layout"
+    if name in values.lists:
+        return cells_of_names(values.lists[name])
+    return parse_layout(values.texts[name]) if name in values.texts else None
+
+
+def _split_flags(values: Values, stages: int) -> SplitFlags:
+    numbers, present = values.numbers, values.present
+    return SplitFlags(
+        stages=stages,
+        layers=numbers.get("num-layers", 0),
+        mtp_layers=max(numbers.get("mtp-num-layers", 0), 0),
+        first=numbers.get("decoder-first-pipeline-num-layers"),
+        last=numbers.get("decoder-last-pipeline-num-layers"),
+        with_embedding="account-for-embedding-in-pipeline-split" in present,
+        with_loss="account-for-loss-in-pipeline-split" in present,
+        per_chunk=numbers.get("num-layers-per-virtual-pipeline-stage"),
+        chunks=numbers.get("num-virtual-stages-per-pipeline-rank"),
+        overlap_p2p="no-overlap-p2p-communication" not in present,
+    )
+
+
+def _split_of_layout(values: Values, cells: Cells, flags: SplitFlags) -> tuple[Split, list[str]]:
+    layers, notes = values.numbers.get("num-layers"), list(layout_notes(cells))
+    if layers is None:
+        notes.append("--num-layers is not given; the layers are those of the layout")
+    chunks, rest = divmod(len(cells), flags.stages)
+    broken = (
+        *layout_exclusions(flags),
+        *layout_rules(
+            cells,
+            stages=flags.stages,
+            layers=layers,
+            mtp_layers=None if layers is None else flags.mtp_layers,
+        ),
+        *(() if rest else interleave_rules(flags.stages, chunks, overlap_p2p=flags.overlap_p2p)),
+    )
+    return Split(cells=cells, interleave=1 if rest else chunks, broken=broken), notes
+
+
+def _recompute(values: Values) -> tuple[RecomputeFlags, list[BrokenRule]]:
+    """Take flags of recompute, older ones as what they stand for now."""
+    granularity, broken = values.texts.get("recompute-granularity"), []
+    modules = values.lists.get("recompute-modules") or values.texts.get("recompute-modules", "").split()
+    if "checkpoint-activations" in values.present:
+        key, rule = "--checkpoint-activations", "is no longer taken"
+        broken.append(BrokenRule(key=key, rule=rule, found="it", mend="use --recompute-granularity"))
+    if "moe-layer-recompute" in values.present:
+        if granularity == "full":
+            rule = "goes not with full recompute"
+            broken.append(BrokenRule(key="--moe-layer-recompute", rule=rule, found="both"))
+        granularity, modules = granularity or "selective", [*(modules or ["core_attn"]), "moe"]
+    if "recompute-activations" in values.present:
+        granularity = "selective"
+    flags = RecomputeFlags(
+        granularity=granularity,
+        method=values.texts.get("recompute-method"),
+        layers=values.numbers.get("recompute-num-layers"),
+        modules=tuple(str(module) for module in modules),
+    )
+    return flags, broken
+
+
+def _layers(values: Values, cells: Cells | None, mtp_layers: int) -> int | None:
+    if "num-layers" in values.numbers:
+        return None if "mtp-num-layers" in values.unknown else values.numbers["num-layers"] + mtp_layers
+    if "num-layers" in values.unknown or cells is None:
+        return None
+    chain = "".join(cells)
+    return chain.count("t") + chain.count("m")
+
+
+def _types(
+    values: Values, cells: Cells | None, stages: int | None, recompute: RecomputeFlags
+) -> CellTypes | None:
+    not_known = given_flags(values, OTHER_RECOMPUTE) or [n for n in RECOMPUTE if n in values.unknown]
+    if cells is None or stages is None or not_known:
+        return None
+    return types_of(cells, stages, recompute)
+
+
+def _offload_rules(values: Values, stages: int | None, recompute: RecomputeFlags) -> list[BrokenRule]:
+    """Offloading of whole layers goes with neither recompute nor a pipeline."""
+    key = "cpu-offloading-num-layers"
+    if values.numbers.get(key, 0) <= 0:
+        return []
+    others = [("recompute", recompute.granularity is not None), ("a pipeline", (stages or 1) > 1)]
+    return [
+        BrokenRule(key=f"--{key}", rule=f"goes not with {what}", found="both")
+        for what, is_given in others
+        if is_given
+    ]
+
+
+def _other_notes(values: Values, chunks: int) -> list[str]:
+    notes = [f"--{name}: {_NOT_MODELLED[name]}" for name in given_flags(values, _NOT_MODELLED)]
+    if chunks == 1 and GROUP_SIZE in values.numbers:
+        notes.append(f"{GROUP} {shown(values.numbers[GROUP_SIZE])} means nothing with one chunk a stage")
+    if "global-batch-size" not in values.present and "micro-batch-size" in values.numbers:
+        notes.append("--global-batch-size is not given; Megatron-LM then runs one micro-batch a step")
+    return notes

@@ -1,0 +1,199 @@
+"""A plan in the flags of Megatron-LM: as lines to paste, or put into a file that exists."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from sapp_ppb.errors import InputError
+from sapp_ppb.plan import Plan
+from sapp_ppb.targets.megatron import recompute_words, unsaid
+from sapp_ppb.targets.megatron_flags import GROUP_SIZE, OTHER_RECOMPUTE, OTHER_SPLITS, RECOMPUTE, SPLIT
+from sapp_ppb.targets.megatron_layout import cells_of_names, compressed, layout_of, parse_layout
+
+_LAYOUT = "pipeline-model-parallel-layout"
+# What a layout replaces, and what says recompute in older words.
+_REPLACED = (*SPLIT[4:], GROUP_SIZE, *RECOMPUTE)
+
+
+def megatron_flags(plan: Plan) -> dict[str, str]:
+    """
+    Values of the flags that say a plan, without dashes in front.
+
+    The micro-batch group stands among them where it is not Megatron-LM's default, the
+    number of stages.
+
+    Raises
+    ------
+    InputError
+        Where Megatron-LM can not say the plan, with the reasons.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> from sapp_ppb.plan import plan_from_matrices
+    >>> from sapp_ppb.problem import Problem
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=5, forward_ms=1)
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4)
+    >>> megatron_flags(plan_from_matrices(problem, {"Dec": {"none": [[3, 2]]}}))
+    {'pipeline-model-parallel-size': '2', 'pipeline-model-parallel-layout': 'Et*3|ttL'}
+    """
+    if faults := unsaid(plan):
+        raise InputError("plan", faults)
+    problem = plan.problem
+    flags = {"pipeline-model-parallel-size": str(problem.stages), _LAYOUT: compressed(layout_of(plan))}
+    group = problem.micro_batch_group
+    if problem.interleave > 1 and isinstance(group, int) and group != problem.stages:
+        flags[GROUP_SIZE] = str(group)
+    words = (recompute_words(plan) or "").split()
+    return flags | {
+        flag.removeprefix("--"): value for flag, value in zip(words[::2], words[1::2], strict=True)
+    }
+
+
+def megatron_text(plan: Plan) -> str:
+    r"""
+    Write the flags that say a plan, one on a line, as a launch script takes them.
+
+    Raises
+    ------
+    InputError
+        Where Megatron-LM can not say the plan, with the reasons.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> from sapp_ppb.plan import plan_from_matrices
+    >>> from sapp_ppb.problem import Problem
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=5, forward_ms=1)
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4)
+    >>> print(megatron_text(plan_from_matrices(problem, {"Dec": {"none": [[3, 2]]}})), end="")
+    --pipeline-model-parallel-size 2 \
+    --pipeline-model-parallel-layout "Et*3|ttL"
+    """
+    lines = [
+        f'--{name} "{value}"' if name == _LAYOUT else f"--{name} {value}"
+        for name, value in megatron_flags(plan).items()
+    ]
+    return " \\\n".join(lines) + "\n"
+
+
+class FlagFile(Protocol):
+    """A file of flags that can be edited, one flag at a time, all else left as it is."""
+
+    text: str
+
+    def __init__(self, text: str, where: str) -> None: ...
+
+    @property
+    def given(self) -> dict[str, object]:
+        """Values by flag; None for one that is not known, or that has none."""
+
+    def replaced(self, name: str, value: str) -> str:
+        """Text with another value for a flag that is given."""
+
+    def added(self, name: str, value: str, after: str | None) -> str:
+        """Text with one more flag, behind another where that is given."""
+
+    def removed(self, name: str) -> str:
+        """Text without a flag that is given."""
+
+
+def megatron_into(text: str, plan: Plan, where: str) -> str:
+    """
+    Put the flags of a plan into the text of a configuration, and leave every other byte as it is.
+
+    Flags that a layout replaces, and recompute that the plan does not have, are taken out;
+    a value that means the same already stays as it is written.
+
+    Parameters
+    ----------
+    text
+        ``model_config.yaml``, a list of arguments or a launch script.
+    where
+        Its path, whose ending says which of them it is.
+
+    Raises
+    ------
+    InputError
+        Where Megatron-LM can not say the plan, the file is for another number of layers or
+        says the split in another way, or flags stand where they can not be edited safely.
+    """
+    flags = megatron_flags(plan)
+    make = _form(where)
+    file = make(text, where)
+    _refuse_other_model(file, plan, where)
+    for name in _dropped(flags):
+        while name in file.given:
+            file = make(file.removed(name), where)
+    previous = None
+    for name, value in flags.items():
+        if name not in file.given:
+            file = make(file.added(name, value, previous), where)
+        elif not _means(file.given[name], name, value):
+            file = make(file.replaced(name, value), where)
+        previous = name
+    _check(file, flags, where)
+    return file.text
+
+
+def _form(where: str) -> type[FlagFile]:
+    """Kind of file that a name stands for."""
+    if where.lower().endswith((".yaml", ".yml")):
+        from sapp_ppb.writers.megatron_yaml import YamlFlags
+
+        return YamlFlags
+    if where.lower().endswith(".json"):
+        raise InputError(
+            where, ["JSON of Megatron-LM's flags is read and not edited; paste the flags by hand"]
+        )
+    from sapp_ppb.writers.megatron_script import ScriptFlags
+
+    return ScriptFlags
+
+
+def _dropped(flags: dict[str, str]) -> Iterator[str]:
+    """Name the flags that must not stand beside those of a plan."""
+    selective = flags.get("recompute-granularity") == "selective"
+    for name in _REPLACED:
+        if name not in flags and not (selective and name == "recompute-modules"):
+            yield name
+
+
+def _refuse_other_model(file: FlagFile, plan: Plan, where: str) -> None:
+    model = plan.problem.model
+    wanted = {"num-layers": model.body_count - model.mtp_count, "mtp-num-layers": model.mtp_count}
+    given = {"mtp-num-layers": "0"} | file.given if "num-layers" in file.given else file.given
+    faults = [
+        f"--{name} is {given[name]}, and the plan's model has {number}; give the configuration of that model"
+        for name, number in wanted.items()
+        if given.get(name) is not None and str(given[name]) != str(number)
+    ]
+    faults += [
+        f"--{name} decides the split or recompute in another way; take it out"
+        for name in (*OTHER_SPLITS, *OTHER_RECOMPUTE)
+        if name in file.given
+    ]
+    if faults:
+        raise InputError(where, faults)
+
+
+def _means(found: object, name: str, value: str) -> bool:
+    """Whether a value that stands in a file means the wanted one already."""
+    if name != _LAYOUT:
+        return str(found) == value
+    try:
+        cells = cells_of_names(found) if isinstance(found, list) else parse_layout(str(found))
+    except InputError:
+        return False
+    return cells == parse_layout(value)
+
+
+def _check(file: FlagFile, flags: dict[str, str], where: str) -> None:
+    """Read what was written, and refuse to hand out anything else than the plan."""
+    given = file.given
+    wrong = [
+        name for name, value in flags.items() if name not in given or not _means(given[name], name, value)
+    ]
+    wrong += [name for name in _dropped(flags) if name in given]
+    if wrong:
+        names = ", ".join(f"--{name}" for name in wrong)
+        raise InputError(where, [f"can not be edited safely ({names}); paste the flags by hand"])
