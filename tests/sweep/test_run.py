@@ -19,7 +19,7 @@ from sapp_ppb.simulator import simulate
 from sapp_ppb.sweep import Candidate, RowStatus, SweepProgress, list_candidates, outcome, sweep
 from tests.cli.conftest import environment
 from tests.sweep.conftest import GRID, MODEL, settled
-from tests.sweep.workers import own_processes
+from tests.sweep.workers import is_alive, own_processes
 
 QUICK: Any = {"time_limit_s": 1.0}
 
@@ -212,8 +212,13 @@ def test_a_killed_process_loses_at_most_a_row_and_its_folder_goes_on(tmp_path):
     until = time.monotonic() + 60
     while time.monotonic() < until and (not rows.exists() or rows.read_bytes().count(b'"answer"') < 3):
         time.sleep(0.005)
+    workers = own_processes(process.pid)
     process.kill()
     process.wait()
+    assert len(workers) == 2
+    while time.monotonic() < until and any(is_alive(worker) for worker in workers):
+        time.sleep(0.05)
+    assert not any(is_alive(worker) for worker in workers)  # they worked on for minutes, for nobody
     kept = rows.read_bytes().count(b'"answer"')
     assert 3 <= kept < len(found)
     with warnings.catch_warnings(record=True) as notes:

@@ -24,8 +24,16 @@ def die_always(number: int) -> int:
     return number * number
 
 
-def own_processes() -> list[int]:
-    """Workers that joblib started for this process."""
+def is_alive(process: int) -> bool:
+    """Whether a process runs; one that ended and is not yet buried does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def own_processes(of: int | None = None) -> list[int]:
+    """Workers that joblib started for a process; None stands for this one."""
     found = []
     for folder in Path("/proc").iterdir():
         try:
@@ -33,6 +41,6 @@ def own_processes() -> list[int]:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1]) if words else 0
         except (OSError, ValueError):
             continue
-        if parent == os.getpid() and any(b"popen_loky" in word for word in words):
+        if parent == (of or os.getpid()) and any(b"popen_loky" in word for word in words):
             found.append(int(folder.name))
     return sorted(found)

@@ -1,9 +1,12 @@
 """What a worker does with one candidate; it never raises, so that one bad problem costs one row."""
 
 import multiprocessing
+import os
 import signal
 import threading
+import time
 from dataclasses import dataclass
+from functools import cache
 
 from sapp_ppb.errors import NoPlanFoundError, PpbError
 from sapp_ppb.plan import StoppedBy
@@ -13,6 +16,7 @@ from sapp_ppb.sweep.candidate import Candidate
 # Workers share cores, caches and memory with one another.  A plan that the clock stopped can not be
 # repeated, and a table of such would not be the same elsewhere.
 _PATIENCE = 4.0
+_LOOK_EVERY_S = 0.5  # how soon a worker finds that its parent was killed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +66,7 @@ def answer_for(candidate: Candidate, effort: Effort) -> Answer:
     """
     from sapp_ppb.planner import plan_pipeline
 
-    leave_interrupts_to_the_parent()
+    follow_the_parent()
     try:
         outcome = plan_pipeline(
             candidate.problem,
@@ -91,22 +95,38 @@ def bound_for(candidate: Candidate) -> float:
     """
     from sapp_ppb.planner.bounds import lower_bound
 
-    leave_interrupts_to_the_parent()
+    follow_the_parent()
     try:
         return float(lower_bound(candidate.problem))
     except Exception:  # a bound only saves time
         return 0.0
 
 
-def leave_interrupts_to_the_parent() -> None:
+def follow_the_parent() -> None:
     """
-    Ignore Ctrl-C in a worker process, which gets it together with its parent.
+    Leave it to the parent when a worker process ends: at once when the parent is killed, not at Ctrl-C.
 
-    The parent then ends its workers; one that answered an interrupt itself would print about it.
+    A worker gets an interrupt together with its parent, which then ends it; one that answered
+    itself would print about it.
     """
-    is_worker = multiprocessing.parent_process() is not None
-    if is_worker and threading.current_thread() is threading.main_thread():
+    if multiprocessing.parent_process() is None:
+        return
+    if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _end_with_the_parent()
+
+
+@cache
+def _end_with_the_parent() -> None:
+    """Start, once in a process, a thread that ends it as soon as its parent is another one."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_EVERY_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _one_line(text: str) -> str:
