@@ -188,6 +188,8 @@ OPTIONS = {
         "constant_memory": ("--constant-memory", "-mc"),
         "p2p": ("--p2p",),
         "p2p_mode": ("--p2p-mode",),
+        "stage_speed": ("--stage-speed",),
+        "step_extra": ("--step-extra",),
         "micro_batch_group": ("--micro-batch-group",),
         "sequence_chunks": ("--sequence-chunks",),
         "overlap_factor": ("--overlap-factor",),

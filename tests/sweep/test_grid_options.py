@@ -5,8 +5,10 @@ import pytest
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError
 from sapp_ppb.schedules import P2PMode, ScheduleName
+from sapp_ppb.sweep import list_candidates
 from sapp_ppb.sweep.grid_options import read_grid
 from sapp_ppb.sweep.work import Effort
+from tests.sweep.conftest import MODEL
 
 NEEDED = {"devices": 8, "global-batch": 64}
 
@@ -134,3 +136,18 @@ def test_all_faults_of_a_file_come_at_once_with_their_lines(grid_file):
 def test_a_file_that_can_not_be_is_refused(text, words, grid_file):
     with pytest.raises(InputError, match=words):
         read_grid(grid_file(text), {"devices": 8})
+
+
+def test_speeds_and_times_after_the_last_op_are_those_of_every_stage(grid_file):
+    path = grid_file("devices: 8\nglobal-batch: 64\nstages: 2\nstage-speed: [1, 0.5]\nstep-extra: 3\n")
+    grid, _ = read_grid(path, {})
+    assert grid.given == {"stage_speed": (1.0, 0.5), "step_extra_ms": 3.0}
+    grid, _ = read_grid(None, NEEDED | {"stage-speed": "1,0.5", "step-extra": "3,4"})
+    assert grid.given == {"stage_speed": (1.0, 0.5), "step_extra_ms": (3.0, 4.0)}
+
+
+def test_other_numbers_of_stages_than_there_are_speeds_are_skipped():
+    grid, _ = read_grid(None, NEEDED | {"stages": "2,4", "interleave": "1", "stage-speed": "1,0.5"})
+    found, skipped = list_candidates(MODEL, grid)
+    assert [each.problem.stages for each in found] == [2]
+    assert [each.reason for each in skipped] == ["stage-speed must be one number or 4 of them (got 2)"]

@@ -58,6 +58,25 @@ def test_every_row_equals_planning_its_problem_alone(alone):
         assert row.cells["recomputed_layers"] == again.plan.recomputed_layers
 
 
+def test_rows_are_compared_by_the_whole_step():
+    # The same 5 ms after the last op of every stage delay the step by 5 ms, and no op.
+    candidates, _ = list_candidates(
+        MODEL, replace(GRID, stages=(2,), interleave=(1,), given={"step_extra_ms": 5.0})
+    )
+    found = sweep(candidates, workers=1, **QUICK)
+    plain, _ = list_candidates(MODEL, replace(GRID, stages=(2,), interleave=(1,)))
+    without = sweep(plain, workers=1, **QUICK)
+    for row, other in zip(found.rows, without.rows, strict=True):
+        assert row.answer.step_ms
+        assert row.answer.lower_bound_ms
+        assert other.answer.makespan_ms
+        assert row.answer.step_ms == pytest.approx(other.answer.makespan_ms + 5)
+        assert row.answer.makespan_ms == pytest.approx(other.answer.makespan_ms)
+        assert row.answer.lower_bound_ms <= row.answer.step_ms
+        assert row.cells["ms_per_sample"] == pytest.approx(row.answer.step_ms / 16)
+        assert row.cells["step_extra_ms"] == 5.0
+
+
 def test_what_is_cut_is_slower_and_the_best_is_the_same_without_cutting(alone, candidates):
     everything = sweep(candidates, workers=1, prune=False, **QUICK)
     best = {row.inputs["memory_limit_mb"]: row for row in reversed(everything.rows)}

@@ -112,7 +112,7 @@ def sweep_progress_text(progress: "SweepProgress") -> str:
     cut = f", {progress.cut} of them cut by bound" if progress.cut else ""
     best = ""
     if progress.best is not None and progress.best.candidate is not None:
-        best = f", best {progress.best.answer.makespan_ms:,.1f} ms ({progress.best.candidate.text})"
+        best = f", best {progress.best.answer.step_ms:,.1f} ms ({progress.best.candidate.text})"
     left = "" if not progress.left_s else f", at most {progress.left_s:,.0f} s left"
     return f"{done}{cut}{best}{left}"
 

@@ -74,12 +74,12 @@ def _draw(folder: Path, rows: "Sequence[Row]", heading: str) -> list[str]:
     points = [
         PlanPoint(
             name=row.candidate.text,
-            samples_per_s=1000 * row.candidate.global_batch / row.answer.makespan_ms,
+            samples_per_s=1000 * row.candidate.global_batch / row.answer.step_ms,
             peak_memory_mb=max(row.answer.peak_memory_mb),
             on_front=row.pareto,
         )
         for row in rows
-        if row.candidate is not None and row.answer.makespan_ms
+        if row.candidate is not None and row.answer.step_ms
     ]
     for name in FRONT_FILES:
         draw_front(points, heading, folder / name, force=True)
@@ -97,7 +97,7 @@ def best_by_sizes(rows: "Sequence[Row]") -> dict[tuple[int, int], float | str]:
         stages, chunks = row.inputs.get("stages"), row.inputs.get("interleave")
         if not isinstance(stages, int) or not isinstance(chunks, int):
             continue
-        pair, step_ms = (stages, chunks), row.answer.makespan_ms
+        pair, step_ms = (stages, chunks), row.answer.step_ms
         known = found.get(pair)
         if step_ms is not None:
             found[pair] = min(step_ms, known) if isinstance(known, float) else step_ms

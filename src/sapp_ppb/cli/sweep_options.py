@@ -107,6 +107,22 @@ Hop = Annotated[
 HopMode = Annotated[
     str | None, typer.Option("--p2p-mode", metavar="MODE", help="async or blocking, as of plan.")
 ]
+Speeds = Annotated[
+    str | None,
+    typer.Option(
+        "--stage-speed",
+        metavar="F,F[,F...]",
+        help="Speed of every stage, as of plan, for problems of so many stages.",
+    ),
+]
+Extra = Annotated[
+    str | None,
+    typer.Option(
+        "--step-extra",
+        metavar="MS[,MS...]",
+        help="Time after the last op of a stage, as of plan: one, or one a stage.",
+    ),
+]
 Group = Annotated[
     str | None,
     typer.Option(
@@ -182,6 +198,8 @@ def given_grid(
     constant_memory: Constant = None,
     p2p: Hop = None,
     p2p_mode: HopMode = None,
+    stage_speed: Speeds = None,
+    step_extra: Extra = None,
     micro_batch_group: Group = None,
     sequence_chunks: Pieces = None,
     overlap_factor: Overlap = None,

@@ -23,7 +23,7 @@ _WORDS = {"not-found": "without a plan in time", "cut": "cut by bound", "skipped
 
 def sweep_text(found: "Sweep", grid: "Grid") -> str:
     """Fill the page: the fastest rows, the number of each kind, and the commonest reasons."""
-    planned = [row for row in found.rows if row.answer.makespan_ms is not None]
+    planned = [row for row in found.rows if row.answer.step_ms is not None]
     page: list[RenderableType] = []
     if planned:
         page += [_table(planned), Text()]
@@ -37,7 +37,7 @@ def sweep_text(found: "Sweep", grid: "Grid") -> str:
 
 def _table(planned: Sequence[Row]) -> Table:
     """List the fastest, with a column for each thing that is not the same for all."""
-    best_ms = planned[0].answer.makespan_ms or 1.0
+    best_ms = planned[0].answer.step_ms or 1.0
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("stages", justify="right", no_wrap=True)
     columns: list[tuple[str, Cell]] = [
@@ -54,8 +54,8 @@ def _table(planned: Sequence[Row]) -> Table:
         if len({str(row.inputs[name]) for row in planned}) > 1:
             columns.append((heading, lambda row, name=name: _number(row.inputs[name])))  # type: ignore[misc]
     columns += [
-        ("makespan,\nms", lambda row: f"{row.answer.makespan_ms:,.1f}"),
-        ("ratio", lambda row: f"{(row.answer.makespan_ms or 0.0) / best_ms:.3f}"),
+        (_step_heading(planned), lambda row: f"{row.answer.step_ms:,.1f}"),
+        ("ratio", lambda row: f"{(row.answer.step_ms or 0.0) / best_ms:.3f}"),
         ("ms a\nsample", lambda row: f"{row.cells['ms_per_sample']:,.2f}"),
         ("bubble", lambda row: f"{row.cells['bubble']:.1%}"),
         ("highest\npeak, MB", lambda row: f"{row.peak_memory_mb:,.0f}"),
@@ -68,6 +68,11 @@ def _table(planned: Sequence[Row]) -> Table:
         words = ("*" if row.pareto else "", str(row.inputs["schedule"]), _gap(row))
         table.add_row(str(row.inputs["stages"]), *(cell(row) for _, cell in columns), *words)
     return table
+
+
+def _step_heading(planned: Sequence[Row]) -> str:
+    has_extra = any(row.answer.step_ms != row.answer.makespan_ms for row in planned)
+    return "step,\nms" if has_extra else "makespan,\nms"
 
 
 def _number(value: object) -> str:

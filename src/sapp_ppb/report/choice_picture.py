@@ -1,4 +1,4 @@
-"""Picture of the best makespan for each number of stages and of chunks."""
+"""Picture of the shortest step for each number of stages and of chunks."""
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -70,7 +70,7 @@ def _figure(best_ms: Mapping[tuple[int, int], float | str], heading: str) -> Fig
     axes.tick_params(length=0)
     axes.set_xlabel("stages")
     axes.set_ylabel("chunks a stage")
-    best = f"best makespan for each number of stages and chunks, ms; the shortest is {least:,.1f} ms"
+    best = f"shortest step for each number of stages and chunks, ms; the least is {least:,.1f} ms"
     canvas.write_heading(axes, heading, best)
     return figure
 

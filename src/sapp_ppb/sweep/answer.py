@@ -39,7 +39,7 @@ class Answer:
         What became of it.
     reason
         Why there is no plan; empty where there is one.
-    makespan_ms, peak_memory_mb, bubble, counts
+    makespan_ms, step_ms, peak_memory_mb, bubble, counts
         Of the plan, as in ``Outcome`` and ``Plan``; None or empty without one.
     lower_bound_ms
         No plan is faster; None where it is not known, or nothing fits.
@@ -52,6 +52,7 @@ class Answer:
     status: RowStatus
     reason: str = ""
     makespan_ms: float | None = None
+    step_ms: float | None = None
     lower_bound_ms: float | None = None
     peak_memory_mb: tuple[float, ...] = ()
     bubble: Bubble | None = None
@@ -60,12 +61,17 @@ class Answer:
     seconds: float = 0.0
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        """Take the makespan for the step where nothing follows it."""
+        if self.step_ms is None:
+            object.__setattr__(self, "step_ms", self.makespan_ms)
+
     @property
     def gap(self) -> float | None:
-        """Share of the makespan that is not proven necessary; None without a plan."""
-        if self.makespan_ms is None or self.lower_bound_ms is None:
+        """Share of the step that is not proven necessary; None without a plan."""
+        if self.step_ms is None or self.lower_bound_ms is None:
             return None
-        return max(0.0, (self.makespan_ms - self.lower_bound_ms) / self.makespan_ms)
+        return max(0.0, (self.step_ms - self.lower_bound_ms) / self.step_ms)
 
 
 def answer_of(outcome: Outcome) -> Answer:
@@ -75,6 +81,7 @@ def answer_of(outcome: Outcome) -> Answer:
         status=RowStatus(outcome.status.value),
         reason=_shortage_text(outcome),
         makespan_ms=None if outcome.makespan_ms is None else float(outcome.makespan_ms),
+        step_ms=None if outcome.step_ms is None else float(outcome.step_ms),
         lower_bound_ms=None if outcome.lower_bound_ms is None else float(outcome.lower_bound_ms),
         peak_memory_mb=tuple(float(mb) for mb in outcome.peak_memory_mb),
         bubble=None
@@ -95,6 +102,7 @@ def outcome_of(answer: Answer, plan: Plan) -> Outcome:
         status=Status(answer.status.value),
         stopped_by=answer.stopped_by or StoppedBy.BUDGET,
         makespan_ms=answer.makespan_ms,
+        step_ms=answer.step_ms,
         lower_bound_ms=answer.lower_bound_ms,
         peak_memory_mb=answer.peak_memory_mb,
         bubble=answer.bubble,
@@ -129,6 +137,7 @@ def from_object(raw: Mapping[str, Any]) -> Answer:
         status=RowStatus(raw["status"]),
         reason=str(raw["reason"]),
         makespan_ms=_number(raw["makespan_ms"]),
+        step_ms=_number(raw["step_ms"]),
         lower_bound_ms=_number(raw["lower_bound_ms"]),
         peak_memory_mb=tuple(float(mb) for mb in raw["peak_memory_mb"]),
         bubble=None if bubble is None else Bubble(**{part: float(share) for part, share in bubble.items()}),

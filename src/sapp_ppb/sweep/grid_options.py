@@ -98,6 +98,19 @@ def _limits(value: object) -> tuple[PerStage | None, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def _per_stage(value: object) -> PerStage:
+    """
+    Read a number, or one a stage.
+
+    Examples
+    --------
+    >>> _per_stage("1.5"), _per_stage("1,0.5"), _per_stage([1, 0.5])
+    (1.5, (1.0, 0.5), (1.0, 0.5))
+    """
+    numbers = tuple(_number(entry) for entry in _entries(value))
+    return numbers[0] if len(numbers) == 1 and not isinstance(value, list) else numbers
+
+
 def _range(text: str) -> list[float]:
     parts = text.split(":")
     if len(parts) != 3:
@@ -202,6 +215,8 @@ _READ: dict[str, tuple[Callable[[object], object], str]] = {
 _OF_PROBLEMS: dict[str, tuple[Callable[[object], object], str]] = {
     "memory-margin": (_margin, "memory_margin"),
     "constant-memory": (_number, "constant_memory_mb"),
+    "stage-speed": (_per_stage, "stage_speed"),
+    "step-extra": (_per_stage, "step_extra_ms"),
     "p2p-mode": (lambda value: P2PMode(str(_one_of(value, P2PMode))), "p2p_mode"),
     "flavour": (lambda value: Flavour(str(_one_of(value, Flavour))), "flavour"),
     "recompute": (_types, "recompute"),

@@ -74,9 +74,9 @@ def cut_by(
     """
     best_ms: dict[object, float] = {}
     for place, answer in answers.items():
-        if answer.makespan_ms is not None:
+        if answer.step_ms is not None:
             question = candidates[place].question
-            best_ms[question] = min(answer.makespan_ms, best_ms.get(question, math.inf))
+            best_ms[question] = min(answer.step_ms, best_ms.get(question, math.inf))
     found = {}
     for place in wave:
         known_ms = best_ms.get(candidates[place].question, math.inf)

@@ -26,6 +26,8 @@ INPUTS = (
     "constant_memory_mb",
     "p2p_ms",
     "p2p_mode",
+    "stage_speed",
+    "step_extra_ms",
     "micro_batch_group",
     "sequence_chunks",
     "overlap_factor",
@@ -42,6 +44,7 @@ INPUTS = (
 RESULTS = (
     "status",
     "makespan_ms",
+    "step_ms",
     "ms_per_sample",
     "samples_per_s",
     "lower_bound_ms",
@@ -111,10 +114,11 @@ class Row:
         }
 
     def _times(self) -> dict[str, object]:
-        step_ms, batch = self.answer.makespan_ms, self.candidate.global_batch if self.candidate else 0
+        step_ms, batch = self.answer.step_ms, self.candidate.global_batch if self.candidate else 0
         known = step_ms is not None and batch > 0
         return {
-            "makespan_ms": step_ms,
+            "makespan_ms": self.answer.makespan_ms,
+            "step_ms": step_ms,
             "ms_per_sample": step_ms / batch if known and step_ms is not None else None,
             "samples_per_s": 1000 * batch / step_ms if known and step_ms else None,
         }
@@ -177,6 +181,8 @@ def _inputs(candidate: Candidate, effort: Effort) -> dict[str, object]:
         "constant_memory_mb": problem.constant_memory_mb,
         "p2p_ms": problem.p2p_ms,
         "p2p_mode": problem.p2p_mode.value,
+        "stage_speed": problem.stage_speed,
+        "step_extra_ms": problem.step_extra_ms,
         "micro_batch_group": problem.micro_batch_group,
         "sequence_chunks": problem.sequence_chunks,
         "overlap_factor": problem.overlap_factor,

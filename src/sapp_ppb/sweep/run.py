@@ -80,7 +80,7 @@ class Sweep:
     @property
     def best(self) -> Row | None:
         """Row of the fastest plan; None when there is no plan."""
-        return self.rows[0] if self.rows and self.rows[0].answer.makespan_ms is not None else None
+        return self.rows[0] if self.rows and self.rows[0].answer.step_ms is not None else None
 
 
 Watch = Callable[[SweepProgress], None]
@@ -140,7 +140,7 @@ def sweep(
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=8, forward_ms=1)
     >>> model = Model(name="tiny", layers=(body,))
     >>> found = sweep([Problem(model=model, stages=stages, micro_batches=8) for stages in (2, 4)], workers=1)
-    >>> [(row.inputs["stages"], row.answer.makespan_ms) for row in found.rows]  # (M + S - 1) x 8 / S x 3
+    >>> [(row.inputs["stages"], row.answer.step_ms) for row in found.rows]  # (M + S - 1) x 8 / S x 3
     [(4, 66.0), (2, 108.0)]
     """
     effort = Effort(time_limit_s=time_limit_s, gap=gap, seed=seed)
@@ -270,10 +270,10 @@ class _Run:
 
     def _take(self, place: int, answer: Answer) -> None:
         self.answers[place] = answer
-        if answer.makespan_ms is None:
+        if answer.step_ms is None:
             return
-        fastest = math.inf if self._fastest is None else self.answers[self._fastest].makespan_ms or math.inf
-        if answer.makespan_ms < fastest:
+        fastest = math.inf if self._fastest is None else self.answers[self._fastest].step_ms or math.inf
+        if answer.step_ms < fastest:
             self._fastest = place
 
     def _run(
@@ -335,20 +335,20 @@ class _Run:
 
     def _rank(self, place: int) -> tuple[int, float]:
         answer = self.answers.get(place)
-        if answer is not None and answer.makespan_ms is not None:
-            return 0, answer.makespan_ms
+        if answer is not None and answer.step_ms is not None:
+            return 0, answer.step_ms
         return 1, 0.0
 
     def _front(self) -> set[int]:
         """Places of the rows that no other beats at both time and memory."""
         by_scale: dict[object, list[int]] = {}
         for place, answer in self.answers.items():
-            if answer.makespan_ms is not None:
+            if answer.step_ms is not None:
                 by_scale.setdefault(self.candidates[place].scale, []).append(place)
         found = set()
         for places in by_scale.values():
             points = [
-                (self.answers[place].makespan_ms or 0.0, max(self.answers[place].peak_memory_mb))
+                (self.answers[place].step_ms or 0.0, max(self.answers[place].peak_memory_mb))
                 for place in places
             ]
             found |= {places[index] for index in pareto(points)}
