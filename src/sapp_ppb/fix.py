@@ -1,7 +1,7 @@
 """Fix: the part of a plan that is given, while the rest is still to be decided."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ class PlaceRule:
     entries_left
         BODY entries at the end of the chain that it never picks, such as those of
         multi-token prediction in Megatron.
+    chunks
+        Chunks of a stage that the first layers are dealt over, one layer a chunk in turn, as
+        MindSpeed counts them by stage; 1 counts them by cell.
 
     Examples
     --------
@@ -36,12 +39,23 @@ class PlaceRule:
     (range(0, 2), range(3, 4))
     >>> PlaceRule(recompute=Recompute.FULL, every=2).picked(3, 8)  # the second and fourth of 3 to 7
     range(4, 8, 2)
+    >>> dealt = PlaceRule(recompute=Recompute.FULL, first=5, chunks=3)  # to chunks 0, 1, 2, 0, 1
+    >>> [dealt.of_cell(cell, 6).first for cell in (0, 3, 5)]  # two stages: cell 3 is the second's chunk 1
+    [2, 2, 1]
     """
 
     recompute: Recompute
     first: int | None = None
     every: int | None = None
     entries_left: int = 0
+    chunks: int = 1
+
+    def of_cell(self, cell: int, cells: int) -> "PlaceRule":
+        """Rule of one cell of the chain: with its own number of first layers, where they are dealt."""
+        if self.chunks == 1 or self.first is None:
+            return self
+        chunk = cell // (cells // self.chunks)
+        return replace(self, first=max(0, -((chunk - self.first) // self.chunks)), chunks=1)
 
     def picked(self, start: int, stop: int) -> range:
         """Layers of a cell that the rule picks, if it held ``start`` to ``stop - 1`` and none is left."""
@@ -69,16 +83,19 @@ class PlaceRule:
         counts[:, Recompute.NONE] = by_entry
         stops = np.cumsum(by_entry.sum(axis=0))
         for cell, stop in enumerate(stops.tolist()):
-            for layer in self.picked(stop - int(by_entry[:, cell].sum()), stop):
+            rule = self.of_cell(cell, by_entry.shape[1])
+            for layer in rule.picked(stop - int(by_entry[:, cell].sum()), stop):
                 if kind[layer] < len(by_entry) - self.entries_left:
                     counts[kind[layer], [Recompute.NONE, self.recompute], cell] += (-1, 1)
         return counts
 
-    def faults(self) -> list[str]:
-        """Say what is wrong with the rule itself."""
+    def faults(self, chunks: int) -> list[str]:
+        """Say what is wrong with the rule for a number of chunks a stage."""
         given = [number for number in (self.first, self.every) if number is not None]
         if len(given) != 1 or given[0] < 1 or self.recompute is Recompute.NONE:
             return ["a rule of places picks the first layers or every n-th, at least 1, to be recomputed"]
+        if self.chunks != 1 and (self.first is None or self.chunks != chunks):
+            return [f"a rule of places deals its first layers over the {chunks} chunks of a stage, or none"]
         return []
 
 
@@ -146,8 +163,9 @@ class Fix:
         types = [r for r in Recompute if r is not Recompute.NONE]
         return np.array_equal(counts[:, types], self.recomputed[:, types])
 
-    def faults(self, model: Model, cells: int) -> list[str]:
-        """Say what does not fit a model and a number of cells."""
+    def faults(self, model: Model, stages: int, chunks: int) -> list[str]:
+        """Say what does not fit a model and its cells."""
+        cells = stages * chunks
         given = [self.layers is not None, self.recompute is not None, self.places is not None]
         if given not in (
             [True, False, False],
@@ -156,7 +174,7 @@ class Fix:
             [True, False, True],
         ):
             return ["fix must give the layers of every cell or their recompute, one of the two"]
-        faults = [] if self.places is None else self.places.faults()
+        faults = [] if self.places is None else self.places.faults(chunks)
         if self.recompute is not None:
             faults += self._type_faults(model, cells)
         return faults if self.layers is None else faults + self._layer_faults(model, cells)

@@ -276,7 +276,7 @@ class Problem:
         """Faults of what is fixed; only called once the sizes are known to be right."""
         if self.fix is None:
             return []
-        faults = self.fix.faults(self.model, self.cells)
+        faults = self.fix.faults(self.model, self.stages, self.interleave)
         if faults:
             return faults
         least = [self.least_layers(cell) for cell in range(self.cells)]

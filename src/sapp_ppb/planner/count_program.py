@@ -138,7 +138,7 @@ class CountProgram(PathProgram):
         self._program.set_bounds(np.array([typed[key] for key in out], dtype=np.int64), zeros, zeros)
         for cell in range(self.problem.cells if rule.first is not None else 0):
             here = _ones(typed[key] for key in typed if key[1:] == (rule.recompute, cell))
-            self._program.add_row(here, upper=float(rule.first or 0))
+            self._program.add_row(here, upper=float(rule.of_cell(cell, self.problem.cells).first or 0))
 
     def _add_counts(self) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]]:
         """Add n and m, (N3), (N4) and (N5)."""

@@ -310,14 +310,14 @@ def cell_fronts(problem: Problem, tables: LayerTables, slowest_ms: float) -> lis
     fix = problem.fix
     if fix is not None and fix.recompute is not None:
         return [[KeptFronts(tables, fix.recomputed[:, :, cell])] for cell in range(problem.cells)]
-    shared: list[CellFronts]
     if fix is not None and fix.places is not None:
-        shared = [PlaceFronts(tables, fix.places)]
-    else:
-        nested = is_nested(problem.target)
-        several = nested and len(tables.considered) > 1
-        make = NestedFronts if several else Fronts
-        shared = [make(tables, menu, slowest_ms) for menu in menus(tables, nested=nested)]
+        rules = [fix.places.of_cell(cell, problem.cells) for cell in range(problem.cells)]
+        alike: dict[PlaceRule, list[CellFronts]] = {rule: [PlaceFronts(tables, rule)] for rule in rules}
+        return [alike[rule] for rule in rules]
+    nested = is_nested(problem.target)
+    several = nested and len(tables.considered) > 1
+    make = NestedFronts if several else Fronts
+    shared: list[CellFronts] = [make(tables, menu, slowest_ms) for menu in menus(tables, nested=nested)]
     return [shared] * problem.cells
 
 

@@ -170,10 +170,12 @@ def _form(problem: Problem) -> NDArray[np.int64]:
     nested = is_nested(problem.target) and len(problem.model.bodies) > 1
     rule = None if problem.fix is None else problem.fix.places
     if rule is None:
-        return np.array([0, 0, 0, 0, nested], dtype=np.int64)
+        return np.array([0, 0, 0, 0, nested, 1], dtype=np.int64)
     bodies = problem.model.bodies
     subject = sum(layer.count for layer in bodies[: len(bodies) - rule.entries_left])
-    return np.array([rule.first or 0, rule.every or 0, rule.recompute, subject, False], dtype=np.int64)
+    return np.array(
+        [rule.first or 0, rule.every or 0, rule.recompute, subject, False, rule.chunks], dtype=np.int64
+    )
 
 
 # Columns of a graph that the kernels take, what its hops cost, and how its ops are priced.

@@ -162,6 +162,7 @@ PLACES_KEYS: Mapping[str, Check] = {
     "first": partial(_whole, least=1),
     "every": partial(_whole, least=1),
     "entries_left": _whole,
+    "chunks": partial(_whole, least=1),
 }
 ORDER_KEYS: Mapping[str, Check] = {"path": text_fault, "sha256": _hash}
 OUTCOME_KEYS: Mapping[str, Check] = {
@@ -208,6 +209,7 @@ _OPTIONAL = frozenset(
         "first",
         "every",
         "entries_left",
+        "chunks",
         "sequence_chunks",
         "p2p_mode",
         "overlap_factor",

@@ -137,7 +137,12 @@ def _fix(problem: Problem) -> object:
 
 def _places(rule: PlaceRule) -> dict[str, object]:
     """Say a rule of places; of the first layers and every n-th one is given."""
-    known = {"first": rule.first, "every": rule.every, "entries_left": rule.entries_left or None}
+    known = {
+        "first": rule.first,
+        "every": rule.every,
+        "entries_left": rule.entries_left or None,
+        "chunks": rule.chunks if rule.chunks != 1 else None,
+    }
     return {"recompute": rule.recompute.label} | {k: v for k, v in known.items() if v is not None}
 
 
