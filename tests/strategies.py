@@ -135,6 +135,23 @@ def with_overheads(rng: Random, problem: Problem) -> Problem:
     return replace(problem, model=model)
 
 
+def with_special_layers(rng: Random, problem: Problem) -> Problem:
+    """Give some HEADs and TAILs memory for a moment, and tie some of them to one another."""
+    layers = [
+        replace(layer, transient_mb=rng.choice([0.0, 1.0, 10.0]) * rng.choice([10.0, rng.uniform(1, 60)]))
+        if layer.kind is not LayerKind.BODY
+        else layer
+        for layer in problem.model.layers
+    ]
+    single = [at for at, layer in enumerate(layers) if layer.kind is not LayerKind.BODY and layer.count == 1]
+    if single:
+        first = rng.choice(single)
+        for at in single:
+            if at != first and rng.random() < 0.8:
+                layers[at] = replace(layers[at], tied_to=layers[first].name)
+    return replace(problem, model=replace(problem.model, layers=tuple(layers)))
+
+
 def random_mode(rng: Random, problem: Problem) -> Problem:
     """
     Put a problem under any schedule that takes its sizes, and run it in any way.

@@ -20,8 +20,9 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
     One layer that stands for several, with the same total time and memory.
 
     The count is the greatest common divisor of the counts, and each cost is the
-    sum of count x cost over the layers, divided by that count.  Considered are the
-    recompute types that all of the layers consider.
+    sum of count x cost over the layers, divided by that count; of memory that exists only
+    while a layer runs it is the greatest.  Considered are the recompute types that all of
+    the layers consider.
 
     Parameters
     ----------
@@ -33,8 +34,8 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
     Raises
     ------
     InputError
-        If there is no layer, if the kinds differ, or if no recompute type is
-        considered by all.
+        If there is no layer, if the kinds differ, if no recompute type is
+        considered by all, or if one of several is tied to another layer.
 
     Examples
     --------
@@ -52,6 +53,9 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
     if not shared:
         types = "; ".join(f"{layer.name}: {', '.join(r.label for r in layer.considered)}" for layer in layers)
         raise InputError(where, [f"layers must have a recompute type in common (got {types})"])
+    tied = [layer.name for layer in layers if layer.tied_to is not None]
+    if tied and len(layers) > 1:
+        raise InputError(where, [f"layers must not be tied to others (got {', '.join(map(shown, tied))})"])
     count = math.gcd(*(layer.count for layer in layers))
 
     def cost(values: Iterable[float]) -> float:
@@ -74,6 +78,8 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
         if all(layer.weight_grad_ms is None for layer in layers)
         else cost(layer.weight_ms for layer in layers),
         is_mtp=all(layer.is_mtp for layer in layers),
+        transient_mb=max(layer.transient_mb for layer in layers),
+        tied_to=layers[0].tied_to,
         estimated=frozenset().union(*(layer.estimated for layer in layers)),
     )
 
@@ -126,7 +132,7 @@ def split_over_sequence_chunks(layer: Layer, k: int) -> Layer:
     Layer as one of ``k`` sequence chunks of a micro-batch meets it.
 
     A chunk carries 1/k of the micro-batch's tokens: forward, every backward, the weight
-    gradients and the activations are divided by k.  The parameters are not, since all chunks run
+    gradients, the activations and what is held while it runs are divided by k.  The parameters are not, since all chunks run
     through the same ones.  The micro-batches become k x M, for the whole work stays
     the same.  A causal attention works longer on later chunks; this is the mean.
 
@@ -151,4 +157,5 @@ def split_over_sequence_chunks(layer: Layer, k: int) -> Layer:
         backward_ms=tuple(value / k for value in layer.backward_ms),
         activation_mb=tuple(value / k if value is not None else None for value in layer.activation_mb),
         weight_grad_ms=None if layer.weight_grad_ms is None else layer.weight_grad_ms / k,
+        transient_mb=layer.transient_mb / k,
     )

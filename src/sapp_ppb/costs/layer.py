@@ -7,6 +7,7 @@ from enum import Enum
 from sapp_ppb.costs.checks import count_fault, number_fault, shown, text_fault
 from sapp_ppb.costs.cost import NOTHING, Cost
 from sapp_ppb.costs.recompute import Recompute
+from sapp_ppb.costs.special import tie_fault, transient_fault
 from sapp_ppb.errors import InputError
 
 
@@ -51,6 +52,11 @@ class Layer:
     is_mtp
         Whether this is a layer of multi-token prediction, which frameworks say apart
         from the others; only a BODY layer at the end of the chain can be one.
+    transient_mb
+        Memory that one such layer needs on top of everything else while an op of its cell
+        runs, forward or backward, MB; for a HEAD or TAIL, such as the logits of an output.
+    tied_to
+        Name of the HEAD or TAIL whose parameters this HEAD or TAIL uses too; None for none.
     estimated
         Costs that nobody has measured; empty where nothing is known of it.
 
@@ -79,6 +85,8 @@ class Layer:
     model_name: str | None = None
     weight_grad_ms: float | None = None
     is_mtp: bool = False
+    transient_mb: float = 0.0
+    tied_to: str | None = None
     estimated: frozenset[Cost] = NOTHING
 
     def __post_init__(self) -> None:
@@ -100,21 +108,24 @@ class Layer:
         object.__setattr__(self, "backward_ms", backward)
         object.__setattr__(self, "parameter_mb", float(self.parameter_mb) + 0.0)
         object.__setattr__(self, "activation_mb", activation)
+        object.__setattr__(self, "transient_mb", float(self.transient_mb) + 0.0)
 
     def _faults(self) -> list[str | None]:
         """One sentence or None for every check, in the order of the fields."""
-        is_kind = isinstance(self.kind, LayerKind)
+        is_kind, is_body = isinstance(self.kind, LayerKind), self.kind is LayerKind.BODY
         return [
             text_fault("name", self.name),
             None if is_kind else f"kind must be a LayerKind (got {shown(self.kind)})",
             count_fault("count", self.count),
-            number_fault("forward_ms", self.forward_ms, above_zero=self.kind is LayerKind.BODY),
+            number_fault("forward_ms", self.forward_ms, above_zero=is_body),
             *_by_type_faults("backward_ms", self.backward_ms, may_miss=False),
             number_fault("parameter_mb", self.parameter_mb),
             *_by_type_faults("activation_mb", self.activation_mb, may_miss=True),
             None if self.model_name is None else text_fault("model_name", self.model_name),
             None if self.weight_grad_ms is None else number_fault("weight_grad_ms", self.weight_grad_ms),
             self._mtp_fault(),
+            transient_fault(self.transient_mb, is_body=is_body),
+            tie_fault(self.tied_to, name=self.name, count=self.count, is_body=is_body),
             self._estimated_fault(),
         ]
 
@@ -187,7 +198,7 @@ class Layer:
         model = f" of {self.model_name}" if self.model_name else ""
         lines = [
             f"{self.name}{model}: {self.kind.value} x {self.count}, forward {self.forward_ms:,.10g} ms, "
-            f"parameters {self.parameter_mb:,.10g} MB"
+            f"parameters {self.parameter_mb:,.10g} MB{self._special_words}"
         ]
         lines += [
             f"  {r.label:<10} backward {self.backward_ms[r]:,.10g} ms, "
@@ -195,6 +206,13 @@ class Layer:
             for r in self.considered
         ]
         return "\n".join(lines)
+
+    @property
+    def _special_words(self) -> str:
+        """What sets the layer apart from others."""
+        words = ", of multi-token prediction" if self.is_mtp else ""
+        words += f", tied to {self.tied_to}" if self.tied_to is not None else ""
+        return words + (f", {self.transient_mb:,.10g} MB more while it runs" if self.transient_mb else "")
 
 
 def layer_from_times(
@@ -211,6 +229,8 @@ def layer_from_times(
     model_name: str | None = None,
     weight_grad_ms: float | None = None,
     is_mtp: bool = False,
+    transient_mb: float = 0.0,
+    tied_to: str | None = None,
     estimated: frozenset[Cost] = NOTHING,
 ) -> Layer:
     """
@@ -222,7 +242,7 @@ def layer_from_times(
 
     Parameters
     ----------
-    name, kind, count, parameter_mb, model_name, weight_grad_ms, is_mtp, estimated
+    name, kind, count, parameter_mb, model_name, weight_grad_ms, is_mtp, transient_mb, tied_to, estimated
         As in Layer.
     forward_ms
         Forward time of one layer, milliseconds.
@@ -271,6 +291,8 @@ def layer_from_times(
             model_name=model_name,
             weight_grad_ms=weight_grad_ms if usable else None,  # it is judged against those times
             is_mtp=is_mtp,
+            transient_mb=transient_mb,
+            tied_to=tied_to,
             estimated=estimated,
         )
     except InputError as error:

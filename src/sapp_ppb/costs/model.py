@@ -10,6 +10,7 @@ from sapp_ppb.costs.combine import layers_of_kind
 from sapp_ppb.costs.cost import Cost
 from sapp_ppb.costs.layer import Layer, LayerKind
 from sapp_ppb.costs.recompute import Recompute
+from sapp_ppb.costs.tied import tied_faults
 from sapp_ppb.errors import InputError
 
 _NUMBERS = ("constant_memory_mb", "op_overhead_ms", "hop_ms")
@@ -70,7 +71,8 @@ class Model:
             isinstance(layer, Layer) for layer in self.layers
         ):
             return [*faults, f"layers must be a tuple of Layer (got {shown(self.layers)})"]
-        return faults + name_faults([layer.name for layer in self.layers]) + body_faults(self.layers)
+        names = [layer.name for layer in self.layers]
+        return faults + name_faults(names) + body_faults(self.layers) + tied_faults(self.layers)
 
     @property
     def heads(self) -> tuple[Layer, ...]:
@@ -114,7 +116,7 @@ class Model:
 
     @property
     def total_parameter_mb(self) -> float:
-        """Memory of all parameters, MB."""
+        """Memory of all parameters, MB; those that layers share are counted in each of them."""
         return sum(layer.count * layer.parameter_mb for layer in self.layers)
 
     def describe(self) -> str:

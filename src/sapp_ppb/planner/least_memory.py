@@ -33,7 +33,7 @@ from sapp_ppb.planner.highs import LinearProgram
 from sapp_ppb.planner.least_memory_chain import Variant, kept_memory, least_memory_chain, with_kept
 from sapp_ppb.planner.menus import menus
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.memory import live_rows
+from sapp_ppb.simulator.memory import problem_rows
 from sapp_ppb.simulator.price import LayerTables, layer_tables
 from sapp_ppb.targets import can_say_cell, is_nested, silent_cells
 
@@ -211,9 +211,8 @@ def _add_memory_rows(
 ) -> None:
     """Add (M2)."""
     (number, choice), fixed = columns, tables.fixed
-    working_set = problem.recompute_working_set
     kept_mb, kept_again_mb = kept_memory(problem, tables)
-    for stage, live in enumerate(live_rows(problem.order, working_set)):
+    for stage, live in enumerate(problem_rows(problem)):
         limit = 0.0 if one_limit else problem.limit_per_stage_mb[stage]
         cells = problem.cells_of(stage)
         held = problem.constant_per_stage_mb[stage] + fixed.parameter_mb[cells].sum()

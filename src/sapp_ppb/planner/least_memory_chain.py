@@ -16,7 +16,7 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.segments import allowed_runs
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.memory import live_rows
+from sapp_ppb.simulator.memory import problem_rows
 from sapp_ppb.simulator.price import LayerTables
 
 Floats = NDArray[np.float64]
@@ -91,7 +91,7 @@ class _Held:
         self._kind = np.repeat(
             np.arange(len(tables.parameter_mb)), [layer.count for layer in problem.model.bodies]
         )
-        self._live = live_rows(problem.order, problem.recompute_working_set)
+        self._live = problem_rows(problem)
         self._kept_mb, self._kept_again_mb = kept_memory(problem, tables)
         self._allowed = allowed_runs(problem) & _runs_with_kept(problem, self._kind)
 

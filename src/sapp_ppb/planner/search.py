@@ -18,7 +18,7 @@ from sapp_ppb.planner.search_kernel import anneal, repair, tie_break
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator.graph import graph_of
-from sapp_ppb.simulator.memory import live_rows
+from sapp_ppb.simulator.memory import problem_rows
 from sapp_ppb.simulator.price import layer_tables, price_rule
 from sapp_ppb.simulator.timeline import hop_times, simulate
 from sapp_ppb.targets import is_nested
@@ -123,7 +123,7 @@ def search_tables(problem: Problem) -> Tables:
     """Lay a problem out for the kernels."""
     tables, schedule = layer_tables(problem), problem.order
     kind = np.repeat(np.arange(len(problem.model.bodies)), [layer.count for layer in problem.model.bodies])
-    rows = live_rows(schedule, problem.recompute_working_set)
+    rows = problem_rows(problem)
     again = tables.again_mb[kind] if problem.recompute_working_set else np.zeros((0, len(Recompute)))
     cells = range(problem.cells)
     fixed = tables.fixed
@@ -151,7 +151,7 @@ def search_tables(problem: Problem) -> Tables:
         held=np.array(problem.constant_per_stage_mb),
         # A limit that nothing reaches keeps infinities out of the kernels.
         limit=np.minimum(problem.limit_per_stage_mb, 1e18),
-        live=np.concatenate([live.rows for live in rows]),
+        live=np.concatenate([np.column_stack([live.rows, live.transient_mb]) for live in rows]),
         again_of=np.concatenate([live.again for live in rows]),
         row_start=np.cumsum([0, *(len(live.rows) for live in rows)], dtype=np.int64),
         least=np.array([problem.least_layers(cell) for cell in cells], dtype=np.int64),

@@ -11,6 +11,7 @@ the arrays, which all kernels here share:
             its working set, and weight gradients
 ``fwd bwd wgt act par again usable kind``   of each layer in chain order; ``again`` is empty where
             the working set is left out
+``live``    live micro-batches of each chunk in every row, and last the MB that it holds for a moment
 ``again_of``   chunk whose working set a row of live counts holds besides, -1 for none
 ``kept``    recomputed layers by kind, type and cell where they are fixed, empty elsewhere
 ``form``    rule of places (see ``place_kernel.py``), and whether types must be nested across kinds
@@ -84,6 +85,7 @@ def most_over(stage, cells_of, held, limit, live, again_of, row_start, costs):  
             total += live[row, v] * costs[2, cells_of[stage, v]]
         if again_of[row] >= 0:
             total += costs[4, cells_of[stage, again_of[row]]]
+        total += live[row, cells_of.shape[1]]
         if total > over:
             worst, over = row, total
     return worst, over

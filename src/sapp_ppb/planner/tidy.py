@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.simulator import Timeline
-from sapp_ppb.simulator.memory import live_rows
+from sapp_ppb.simulator.memory import problem_rows
 from sapp_ppb.simulator.price import layer_tables, price, without_recompute
 from sapp_ppb.targets import can_say_cell, is_nested
 
@@ -50,7 +50,7 @@ def tidied(plan: Plan) -> Plan:
     if problem.fix is not None and problem.fix.settles_recompute:
         return plan
     activation, again = costs.activation_mb.copy(), costs.again_mb.copy()
-    for stage, live in enumerate(live_rows(problem.order, problem.recompute_working_set)):
+    for stage, live in enumerate(problem_rows(problem)):
         cells = problem.cells_of(stage)
         limit = problem.limit_per_stage_mb[stage]
         room = limit - problem.constant_per_stage_mb[stage] - costs.parameter_mb[cells].sum()

@@ -17,6 +17,7 @@ from sapp_ppb.costs.cost import NOTHING
 from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
 from sapp_ppb.costs.model import Model, body_faults, name_faults
 from sapp_ppb.costs.recompute import Recompute
+from sapp_ppb.costs.tied import tied_faults
 from sapp_ppb.errors import FileNote, InputError
 from sapp_ppb.plan import PLAN_FORMAT
 from sapp_ppb.readers.json_file import read_document
@@ -123,8 +124,8 @@ def _layers(raw: Mapping[str, object], found: _Findings) -> tuple[Layer, ...]:
     found.faults += name_faults([name for entry in objects if isinstance(name := entry.get("name"), str)])
     found.notes += partition_notes(raw, {str(e.get("name")): e.get("nb_layer", 0) for e in objects})
     readable = tuple(layer for layer in layers if layer is not None)
-    if len(readable) == len(entries):  # an entry with a fault may have been the BODY
-        found.faults += body_faults(readable)
+    if len(readable) == len(entries):  # an entry with a fault may have been the BODY, or what one is tied to
+        found.faults += body_faults(readable) + tied_faults(readable)
     return readable
 
 
@@ -190,5 +191,7 @@ def _layer_of(entry: LayerEntry) -> Layer:
         model_name=entry.model_name,
         weight_grad_ms=entry.weight_grad_time,
         is_mtp=entry.mtp or False,
+        transient_mb=entry.transient_mb or 0.0,
+        tied_to=entry.tied_to,
         estimated=entry.source or NOTHING,
     )

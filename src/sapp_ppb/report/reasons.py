@@ -10,7 +10,7 @@ import numpy as np
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.schedules import Op
-from sapp_ppb.simulator.memory import LiveRows, live_rows
+from sapp_ppb.simulator.memory import LiveRows, problem_rows
 from sapp_ppb.simulator.price import CellCosts, LayerTables, layer_tables, price
 from sapp_ppb.simulator.timeline import stage_peak
 from sapp_ppb.targets import target_named
@@ -93,7 +93,7 @@ def find_reasons(plan: Plan) -> tuple[Reason, ...]:
     """
     problem, costs = plan.problem, price(plan)
     tables = layer_tables(problem)
-    live = live_rows(problem.order, problem.recompute_working_set)
+    live = problem_rows(problem)
     reasons = []
     for stage in range(problem.stages):
         counts = plan.counts[:, :, problem.cells_of(stage)].sum(axis=2)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import Layer, LayerKind, Recompute
+from sapp_ppb.costs.tied import counted_twice_mb
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import Flavour, OpKind
@@ -133,7 +134,8 @@ class LayerTables:
     considered
         Whether the problem allows a type; shape (BODY layers, 5).
     fixed
-        HEADs in the first cell and TAILs in the last.
+        HEADs in the first cell and TAILs in the last; where these are on one stage, the
+        parameters that they share are in one of them.
     """
 
     forward_ms: Floats
@@ -170,19 +172,34 @@ def layer_tables(problem: Problem) -> LayerTables:
     )
 
 
+_PARAMETERS = 4  # row of what a fixed layer costs
+
+
 def _fixed(problem: Problem) -> CellCosts:
     values = np.zeros((5, problem.cells))
     for layer in problem.model.layers:
         if layer.kind is not LayerKind.BODY:
             values[:, 0 if layer.kind is LayerKind.HEAD else -1] += layer.count * _fixed_row(layer)
+    first_mb, last_mb = _shared_mb(problem)
+    values[_PARAMETERS, 0] -= first_mb
+    values[_PARAMETERS, -1] -= last_mb
     return CellCosts(
         forward_ms=values[0],
         backward_ms=values[1],
         weight_ms=values[2],
         activation_mb=values[3],
-        parameter_mb=values[4],
+        parameter_mb=values[_PARAMETERS],
         again_mb=np.zeros(problem.cells),
     )
+
+
+def _shared_mb(problem: Problem) -> tuple[float, float]:
+    """Parameters in the first and in the last cell that their stage holds already; MB."""
+    model = problem.model
+    head, tail = (counted_twice_mb(model.layers, held) for held in (model.heads, model.tails))
+    if problem.order.placement.stage_of(problem.cells - 1, problem.stages) == 0:
+        return head, counted_twice_mb(model.layers, model.heads + model.tails) - head
+    return head, tail
 
 
 def _fixed_row(layer: Layer) -> Floats:

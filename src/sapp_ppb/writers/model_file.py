@@ -75,6 +75,10 @@ def _entry(layer: Layer) -> dict[str, object]:
         entry["weight_grad_time"] = _number(layer.weight_grad_ms)
     if layer.is_mtp:
         entry["mtp"] = True
+    if layer.transient_mb:
+        entry["transient_mb"] = _number(layer.transient_mb)
+    if layer.tied_to is not None:
+        entry["tied_to"] = layer.tied_to
     if layer.estimated:
         entry["source"] = _source(layer.estimated)
     return entry
