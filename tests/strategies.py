@@ -143,12 +143,11 @@ def with_special_layers(rng: Random, problem: Problem) -> Problem:
         else layer
         for layer in problem.model.layers
     ]
-    single = [at for at, layer in enumerate(layers) if layer.kind is not LayerKind.BODY and layer.count == 1]
-    if single:
-        first = rng.choice(single)
-        for at in single:
-            if at != first and rng.random() < 0.8:
-                layers[at] = replace(layers[at], tied_to=layers[first].name)
+    fixed = [at for at, layer in enumerate(layers) if layer.kind is not LayerKind.BODY]
+    tied = rng.sample(fixed, rng.choice([0, len(fixed), len(fixed)]))
+    for at in tied[1:]:  # only layers that stand alone can share
+        layers[tied[0]] = replace(layers[tied[0]], count=1)
+        layers[at] = replace(layers[at], count=1, tied_to=layers[tied[0]].name)
     return replace(problem, model=replace(problem.model, layers=tuple(layers)))
 
 

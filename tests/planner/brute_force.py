@@ -25,7 +25,13 @@ from sapp_ppb.simulator.price import LayerTables, layer_tables, price_lists, pri
 from sapp_ppb.simulator.timeline import batched_makespans
 from sapp_ppb.targets import target_named
 from tests.reference import reference
-from tests.strategies import random_mode, random_plan, random_schedule, with_overheads
+from tests.strategies import (
+    random_mode,
+    random_plan,
+    random_schedule,
+    with_overheads,
+    with_special_layers,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -246,23 +252,42 @@ def _costs(cells: list[_Run]) -> Floats:
 def _peaks(problem: Problem, activation_mb: Floats, parameter_mb: Floats) -> Floats:
     peaks = np.empty((len(activation_mb), problem.stages))
     stage_of = [problem.order.placement.stage_of(cell, problem.stages) for cell in range(problem.cells)]
-    for stage, rows in enumerate(_live(problem)):
+    for stage, (rows, transient_mb) in enumerate(_live(problem)):
         held = problem.constant_per_stage_mb[stage] + parameter_mb[:, np.equal(stage_of, stage)].sum(axis=1)
-        peaks[:, stage] = held + np.max([activation_mb @ row for row in rows], axis=0)
+        totals = [activation_mb @ row + mb for row, mb in zip(rows, transient_mb, strict=True)]
+        peaks[:, stage] = held + np.max(totals, axis=0)
     return peaks
 
 
-def _live(problem: Problem) -> list[Floats]:
-    """Live micro-batches of every cell, in pieces, during each op of a stage; shape (ops, cells) a stage."""
+def _live(problem: Problem) -> list[tuple[Floats, Floats]]:
+    """
+    Live micro-batches of every cell, in pieces, and MB for a moment, during each op of a stage.
+
+    Shapes (ops, cells) and (ops,) a stage.
+    """
+    needs = _transients(problem)
     stages = []
-    for row in problem.order.rows:
+    for stage, row in enumerate(problem.order.rows):
+        pairs = problem.order.pairs_of(stage) if problem.overlap_factor > 0.0 else ()
         live, rows = np.zeros(problem.cells), set()
-        for op in row:
+        for at, op in enumerate(row):
             live[op.cell] += op.kind is OpKind.F
-            rows.add(tuple(live.tolist()))
+            beside = needs[row[at - 1].cell] if at - 1 in pairs else 0.0
+            rows.add((*live.tolist(), needs[op.cell] + beside))
             live[op.cell] -= op.kind in (OpKind.B, OpKind.W)
-        stages.append(np.array(sorted(rows)) / problem.sequence_chunks)
+        table = np.array(sorted(rows)) / problem.sequence_chunks
+        stages.append((table[:, :-1], table[:, -1]))
     return stages
+
+
+def _transients(problem: Problem) -> list[float]:
+    """MB for a moment of an op of every cell, for a whole micro-batch."""
+    needs = [0.0] * problem.cells
+    for layer in problem.model.heads:
+        needs[0] = max(needs[0], layer.transient_mb)
+    for layer in problem.model.tails:
+        needs[-1] = max(needs[-1], layer.transient_mb)
+    return needs
 
 
 def check_sample(plans: AllPlans, rng: Random, size: int) -> None:
@@ -284,12 +309,20 @@ def small_problem(
     whose schedule the target has.
     """
     while True:
-        problem = _drawn(rng, target)
+        problem = _made_special(_drawn(rng, target))
         if runs and target and problem is not None and target_named(target).refuses(problem):
             continue
         if problem is not None and count_plans(problem) <= most_plans:
             limited = _limited(rng, problem)
             return with_overheads(rng, limited) if rng.random() < 0.4 else limited
+
+
+def _made_special(problem: Problem | None) -> Problem | None:
+    """Give some problems special layers; all others stay as they were drawn."""
+    if problem is None:
+        return None
+    own = Random(repr([layer.forward_ms for layer in problem.model.layers]))
+    return with_special_layers(own, problem) if own.random() < 0.4 else problem
 
 
 def _drawn(rng: Random, target: str | None) -> Problem | None:

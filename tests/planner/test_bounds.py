@@ -108,8 +108,10 @@ def test_random_problems_reach_every_corner():
         lambda p: p.memory_limit_mb is None,
         lambda p: max(p.hop_ms) > 0,
         lambda p: not p.model.heads and not p.model.tails,
+        lambda p: any(layer.transient_mb for layer in p.model.tails),
     ):
         assert sum(map(reached, problems)) >= 10
+    assert sum(any(layer.tied_to is not None for layer in p.model.layers) for p in problems) >= 5
     fitting = [float(all_plans(p).fits.mean()) for p in problems]
     assert sum(share == 0 for share in fitting) >= 20
     assert sum(0 < share < 1 for share in fitting) >= 20

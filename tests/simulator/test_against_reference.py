@@ -94,9 +94,9 @@ def test_the_random_special_layers_are_of_every_kind() -> None:
                 one_stage = 0 in problem.cells_of(0) and problem.cells - 1 in problem.cells_of(0)
                 seen.add(f"tie of {len(both)} on {'one stage' if one_stage else 'two'}")
         for stage, peak in enumerate(simulate(plan).peaks):
-            if problem.model.tails and peak.op.cell == problem.cells - 1 and problem.overlap_factor == 0:
-                if max(layer.transient_mb for layer in problem.model.tails) > 0:
-                    seen.add(f"peak in {peak.op.kind.name}")
+            needs_mb = max((layer.transient_mb for layer in problem.model.tails), default=0.0)
+            if needs_mb and peak.op.cell == problem.cells - 1 and problem.overlap_factor == 0:
+                seen.add(f"peak in {peak.op.kind.name}")
             if problem.overlap_factor > 0 and problem.order.pairs_of(stage):
                 seen.add("pairs")
     assert seen >= {f"tie of {n} on {places}" for n in (1, 2) for places in ("one stage", "two")}

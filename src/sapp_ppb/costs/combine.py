@@ -132,9 +132,10 @@ def split_over_sequence_chunks(layer: Layer, k: int) -> Layer:
     Layer as one of ``k`` sequence chunks of a micro-batch meets it.
 
     A chunk carries 1/k of the micro-batch's tokens: forward, every backward, the weight
-    gradients, the activations and what is held while it runs are divided by k.  The parameters are not, since all chunks run
-    through the same ones.  The micro-batches become k x M, for the whole work stays
-    the same.  A causal attention works longer on later chunks; this is the mean.
+    gradients, the activations and what is held for a moment are divided by k.  The
+    parameters are not, since all chunks run through the same ones.  The micro-batches
+    become k x M, for the whole work stays the same.  A causal attention works longer on
+    later chunks; this is the mean.
 
     Raises
     ------

@@ -60,7 +60,8 @@ def counted_twice_mb(layers: Iterable[Layer], held: Iterable[Layer]) -> float:
     --------
     >>> from sapp_ppb.costs.layer import layer_from_times
     >>> table = layer_from_times(name="Emb", kind=LayerKind.HEAD, forward_ms=1, parameter_mb=100)
-    >>> output = layer_from_times(name="Out", kind=LayerKind.TAIL, forward_ms=5, parameter_mb=101, tied_to="Emb")
+    >>> output = layer_from_times(name="Out", kind=LayerKind.TAIL, forward_ms=5, parameter_mb=101,
+    ...                           tied_to="Emb")
     >>> counted_twice_mb([table, output], [table, output])  # 201 MB, of which 100 are there once
     100.0
     >>> counted_twice_mb([table, output], [output])
