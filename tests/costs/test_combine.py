@@ -36,6 +36,24 @@ def bodies(draw):
     )
 
 
+def test_an_aggregate_needs_for_a_moment_what_the_neediest_of_its_layers_does():
+    # Layers run one after the other, so 7 MB and 5 MB are never there at once.
+    layers = [layer_from_times(name=str(mb), kind=HEAD, forward_ms=1, transient_mb=mb) for mb in (7, 5)]
+    assert aggregate(layers, "both").transient_mb == 7
+
+
+def test_a_layer_that_shares_its_parameters_is_aggregated_only_alone():
+    tied = layer_from_times(name="out", kind=HEAD, forward_ms=1, tied_to="emb")
+    assert aggregate([tied], "output").tied_to == "emb"
+    with pytest.raises(InputError, match=r"layers must not be tied to others \(got 'out'\)"):
+        aggregate([tied, layer_from_times(name="norm", kind=HEAD, forward_ms=1)], "output")
+
+
+def test_a_sequence_chunk_needs_its_share_for_a_moment():
+    head = layer_from_times(name="emb", kind=HEAD, forward_ms=1, transient_mb=12)
+    assert split_over_sequence_chunks(head, 4).transient_mb == 3  # 12 / 4
+
+
 def test_layers_of_a_kind_keep_their_order():
     a, b, c = (
         layer_from_times(name=n, kind=k, forward_ms=1) for n, k in [("a", BODY), ("b", HEAD), ("c", BODY)]

@@ -11,7 +11,7 @@ from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import OrderFile, ScheduleName
 from sapp_ppb.simulator import Timeline, simulate
-from tests.strategies import problems, random_mode, random_plan
+from tests.strategies import problems, random_mode, random_plan, with_special_layers
 
 
 def hand_plan(name: str = "hand", **given) -> Plan:
@@ -64,7 +64,8 @@ def timeline() -> Timeline:
 
 @st.composite
 def plans(draw) -> Plan:
-    """Draw a plan under any schedule, run in any way; many have two chunks, which overlap needs."""
+    """Draw a plan under any schedule, run in any way; many have two chunks, some special layers."""
     problem = draw(problems(chunks=draw(st.sampled_from([1, 2, 2, 3]))))
     rng = Random(draw(st.integers(0, 2**32 - 1)))
-    return random_plan(rng, random_mode(rng, problem))
+    problem = random_mode(rng, problem)
+    return random_plan(rng, with_special_layers(rng, problem) if rng.random() < 0.5 else problem)

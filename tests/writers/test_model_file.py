@@ -51,9 +51,17 @@ def models(draw):
     drawn = [draw(layers(kind)) for kind in draw(st.permutations(kinds))]
     by_name = {layer.name: layer for layer in reversed(drawn) if layer.kind is not LayerKind.BODY}
     by_name |= {layer.name: layer for layer in drawn if layer.kind is LayerKind.BODY}
+    layers_drawn = list(by_name.values())
+    ends = [at for at, layer in enumerate(layers_drawn) if layer.kind is not LayerKind.BODY]
+    for at in ends:
+        layers_drawn[at] = replace(layers_drawn[at], transient_mb=draw(numbers))
+    if len(ends) > 1 and draw(st.booleans()):
+        first, second = ends[:2]
+        layers_drawn[first] = replace(layers_drawn[first], count=1)
+        layers_drawn[second] = replace(layers_drawn[second], count=1, tied_to=layers_drawn[first].name)
     return Model(
         name=draw(names),
-        layers=tuple(by_name.values()),
+        layers=tuple(layers_drawn),
         constant_memory_mb=draw(numbers),
         op_overhead_ms=draw(numbers),
         hop_ms=draw(numbers),
@@ -89,6 +97,18 @@ def test_only_what_differs_from_the_defaults_is_written():
     assert given == entry | {"weight_grad_time": 80}
     # 1.25 * 200 is not the default 1.5 * 200; a coefficient of 0.125 is the default of COMM
     assert entry == {"name": "Dec", "type": "BODY", "time": 100, "nb_layer": 1, "recompute_time": 250}
+
+
+def test_what_makes_a_layer_special_is_written_where_it_is():
+    head = layer_from_times(name="Emb", kind=LayerKind.HEAD, forward_ms=1)
+    body = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=1)
+    tail = layer_from_times(name="Out", kind=LayerKind.TAIL, forward_ms=1, transient_mb=2.5, tied_to="Emb")
+    model = Model(name="m", layers=(head, body, replace(body, name="Mtp", is_mtp=True), tail))
+    entries = json.loads(model_to_json(model))["layers_description"]
+    special = [
+        {key: entry[key] for key in ("mtp", "transient_mb", "tied_to") if key in entry} for entry in entries
+    ]
+    assert special == [{}, {}, {"mtp": True}, {"transient_mb": 2.5, "tied_to": "Emb"}]
 
 
 def test_what_is_estimated_is_marked_in_one_word_or_key_by_key():
