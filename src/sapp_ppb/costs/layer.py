@@ -1,5 +1,6 @@
 """A layer: what one entry of a model file costs, for every recompute type."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -139,6 +140,18 @@ class Layer:
         if isinstance(given, frozenset) and all(isinstance(cost, Cost) for cost in given):
             return None
         return f"estimated must be a frozenset of Cost (got {shown(given)})"
+
+    @property
+    def family(self) -> str:
+        """
+        Name without the number at its end, which layers of a kind that do not stand together have.
+
+        Examples
+        --------
+        >>> layer_from_times(name="mamba.12", kind=LayerKind.BODY, forward_ms=10).family
+        'mamba'
+        """
+        return re.sub(r"(?<=.)\.[0-9]+$", "", self.name)
 
     @property
     def weight_ms(self) -> float:

@@ -13,7 +13,7 @@ from sapp_ppb.report.colours import shade
 from sapp_ppb.report.critical_path import Waits
 from sapp_ppb.report.limits import Part, limit_rows, step_parts
 from sapp_ppb.report.page_data import MOST_OPS, is_thinned
-from sapp_ppb.report.reasons import Reason, Why, find_reasons
+from sapp_ppb.report.reasons import Reason, Why, reasons_of_kinds
 from sapp_ppb.report.summary import (
     cell_text,
     gap_words,
@@ -216,7 +216,7 @@ def _lists(lists: Mapping[str, str]) -> str:
 
 def _recompute(timeline: Timeline) -> str:
     """Table of what would happen if a layer were recomputed less."""
-    reasons = find_reasons(timeline.plan)
+    reasons = reasons_of_kinds(timeline.plan)
     if not reasons:
         return "<p>No layer is recomputed.</p>"
     total, all_layers = sum(reason.count for reason in reasons), timeline.plan.problem.model.body_count

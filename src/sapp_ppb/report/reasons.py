@@ -104,6 +104,28 @@ def find_reasons(plan: Plan) -> tuple[Reason, ...]:
     return tuple(reasons)
 
 
+def reasons_of_kinds(plan: Plan) -> tuple[Reason, ...]:
+    """
+    Give one reason for entries of one kind, such as ``mamba.0`` and ``mamba.2``, where they agree.
+
+    Their layers are counted together under the name of the kind; the numbers are those of the
+    layer that needs least.
+    """
+    kinds = {layer.name: layer.family for layer in plan.problem.model.bodies}
+    together: dict[tuple[object, ...], list[Reason]] = {}
+    for reason in find_reasons(plan):
+        key = (reason.stage, kinds[reason.layer], reason.recompute, reason.less, reason.why)
+        together.setdefault(key, []).append(reason)
+    return tuple(
+        replace(
+            min(some, key=lambda reason: reason.needed_mb),
+            layer=kinds[some[0].layer],
+            count=sum(reason.count for reason in some),
+        )
+        for some in together.values()
+    )
+
+
 class _Use(NamedTuple):
     """So many layers of one BODY entry are under one type on one stage."""
 

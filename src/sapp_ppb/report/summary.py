@@ -14,7 +14,7 @@ from sapp_ppb.targets import target_named
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
 
-_SHOWN_KINDS = 4
+_SHOWN_KINDS = 5
 _SAME = 1e-6  # two makespans are the same within this share, as where a plan is called optimal
 _STOPPED = {
     StoppedBy.PROOF: "nothing is left to find",
@@ -221,20 +221,20 @@ def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     """
     Say the layers of a cell, and how many of them are recomputed how.
 
-    With several BODY kinds, but not too many to name, each is named.
+    With several BODY kinds, but not too many to name, each is named; entries whose names differ
+    by the number at their end alone, as in ``mamba.3``, are of one kind.
     """
     problem = plan.problem
     cell = problem.order.placement.cell_of(stage, chunk, problem.stages)
-    bodies = problem.model.bodies
     counts = plan.counts[:, :, cell]
-    if len(bodies) == 1 or len(bodies) > _SHOWN_KINDS:
+    kinds = [layer.family for layer in problem.model.bodies]
+    if not 1 < len(set(kinds)) <= _SHOWN_KINDS:
         words = [_counts_text(counts.sum(axis=0).tolist())]
     else:
-        words = [
-            f"{layer.name} {_counts_text(row.tolist())}"
-            for layer, row in zip(bodies, counts, strict=True)
-            if row.any()
-        ] or ["0"]
+        of_kind = {kind: counts[[other == kind for other in kinds]].sum(axis=0) for kind in kinds}
+        words = [f"{kind} {_counts_text(row.tolist())}" for kind, row in of_kind.items() if row.any()] or [
+            "0"
+        ]
     head = ["head"] if cell == 0 and problem.model.heads else []
     tail = ["tail"] if cell == problem.cells - 1 and problem.model.tails else []
     return " + ".join([*head, *words, *tail])
