@@ -38,6 +38,8 @@ def refuses(problem: Problem) -> tuple[str, ...]:
         return (f"torchtitan has no schedule {name.value}; use one of {names}",)
     if problem.stages == 1:
         return ("torchtitan runs no pipeline on one stage; use at least 2 stages",)
+    if problem.model.mtp_count:
+        return ("torchtitan runs no layers of multi-token prediction in a pipeline; plan without them",)
     if problem.sequence_chunks > 1:
         return ("torchtitan does not cut micro-batches along the sequence; use --sequence-chunks 1",)
     if problem.order.placement is Placement.V and problem.interleave != 2:
