@@ -1,8 +1,9 @@
 """Which layers each cell of a plan file holds, for those who do not have its model yet."""
 
+from dataclasses import replace
 from os import PathLike
 
-from sapp_ppb.costs import LayerKind, Model, layer_from_times
+from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.costs.unit_layer import unit_layer
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
@@ -14,6 +15,9 @@ def read_plan_counts(path: str | PathLike[str]) -> Plan:
     """
     Plan of a plan file, over a model that has its layers' names and counts and nothing else.
 
+    Layers of multi-token prediction are those that the file names.  A layer holds less
+    under a type that recomputes more, as real ones do; how much less is made up.
+
     Raises
     ------
     InputError
@@ -21,6 +25,9 @@ def read_plan_counts(path: str | PathLike[str]) -> Plan:
     """
     raw = read_json(path)
     counts = raw.get("counts") if isinstance(raw, dict) else None
+    named_mtp = raw.get("mtp") if isinstance(raw, dict) else None
+    mtp = named_mtp if isinstance(named_mtp, list) else []
+    held_mb = tuple(float(len(Recompute) - recompute) for recompute in Recompute)
     layers = []
     for name, by_type in counts.items() if isinstance(counts, dict) else ():
         matrices = by_type.values() if isinstance(by_type, dict) else ()
@@ -28,7 +35,8 @@ def read_plan_counts(path: str | PathLike[str]) -> Plan:
         entries = [entry for row in rows if isinstance(row, list) for entry in row]
         total = sum(entry for entry in entries if isinstance(entry, int))
         if total > 0:
-            layers.append(unit_layer(name, total))
+            layer = unit_layer(name, total)
+            layers.append(replace(layer, is_mtp=name in mtp, activation_mb=held_mb))
     if not layers:
         raise InputError(str(path), ["holds no layers; give a plan file that has a plan"])
     named = raw.get("model") if isinstance(raw, dict) else None
@@ -42,3 +50,11 @@ def read_plan_counts(path: str | PathLike[str]) -> Plan:
     if plan is None:
         raise InputError(str(path), ["holds no plan, because none fits; give one that has a plan"])
     return plan
+
+
+def bodies_alone(plan: Plan) -> Plan:
+    """Leave out the HEAD and TAIL that stand in for those of a model that is not given."""
+    problem = plan.problem
+    model = replace(problem.model, layers=problem.model.bodies)
+    bare = replace(problem, model=model, min_layers_per_cell=0)
+    return Plan(problem=bare, counts=plan.counts)

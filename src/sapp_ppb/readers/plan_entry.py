@@ -41,6 +41,13 @@ def _numbers(place: str, value: object) -> str | None:
     return next((fault for fault in faults if fault), None)
 
 
+def _names(place: str, value: object) -> str | None:
+    if not isinstance(value, list):
+        return f"{place} must be a list of names (got {shown(value)})"
+    faults = (text_fault(f"{place}[{index}]", name) for index, name in enumerate(value))
+    return next((fault for fault in faults if fault), None)
+
+
 def _per_stage(place: str, value: object) -> str | None:
     return _numbers(place, value) if isinstance(value, list) else number_fault(place, value)
 
@@ -112,6 +119,7 @@ TOP_KEYS: Mapping[str, Check] = {
     "format": text_fault,
     "version": _whole,
     "model": text_fault,
+    "mtp": _names,
     "problem": _object,
     "counts": _object,
     "outcome": _object,
@@ -176,6 +184,7 @@ REMEDY_KEYS: Mapping[str, Check] = {"change": text_fault, "value": _text_or_numb
 # Keys that need not be there; gap and total are computed from the others.
 _OPTIONAL = frozenset(
     {
+        "mtp",
         "counts",
         "micro_batch_group",
         "target",

@@ -100,6 +100,8 @@ def read_plan(path: str | PathLike[str], model: Model) -> Outcome:
     _check(raw, found)
     if not found.faults and raw["model"] != model.name:
         found.notes.append(f"the plan was made for the model {shown(raw['model'])}, not {shown(model.name)}")
+    if not found.faults:
+        _check_mtp(raw.get("mtp"), model, found)
     for note in dict.fromkeys(found.notes):
         warnings.warn(f"{path}: {note}", FileNote, stacklevel=2)
     if found.faults:
@@ -110,6 +112,22 @@ def read_plan(path: str | PathLike[str], model: Model) -> Outcome:
         raise InputError(str(path), error.faults) from None
     except PpbError as error:
         raise InputError(str(path), [str(error)]) from None
+
+
+def _check_mtp(names: list[str] | None, model: Model, found: _Findings) -> None:
+    """Compare the layers of multi-token prediction with those of the model, where the file names them."""
+    own = {layer.name: layer.is_mtp for layer in model.bodies}
+    found.faults += [
+        f"mtp names {shown(name)}, which is no BODY layer of the model; it has {', '.join(list(own)[:8])}"
+        for name in names or ()
+        if name not in own
+    ]
+    if names is None or set(names) == {name for name, is_mtp in own.items() if is_mtp} or found.faults:
+        return
+    marked = ", ".join(name for name, is_mtp in own.items() if is_mtp) or "none"
+    found.notes.append(
+        f"mtp names {', '.join(map(shown, names)) or 'none'}, and the model marks {marked}; the model counts"
+    )
 
 
 def _refuse_other_files(where: str, raw: object) -> dict[str, Any]:

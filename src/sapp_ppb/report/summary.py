@@ -49,7 +49,7 @@ def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = No
     if planned:
         rows.append(("stopped by", f"{outcome.stopped_by.value}: {_STOPPED[outcome.stopped_by]}"))
     if outcome.without_target is not None:
-        rows.append(("target", _target_text(outcome, outcome.without_target)))
+        rows.append(("target", target_text(outcome, outcome.without_target)))
     rows.append(("bubble", bubble_text(timeline.bubble)))
     rows.append(("highest peak", _peak_text(timeline)))
     rows += _limit_rows(outcome.problem)
@@ -138,7 +138,7 @@ def _status_text(outcome: Outcome) -> str:
     return "feasible: a faster plan may exist, but none below the lower bound"
 
 
-def _target_text(outcome: Outcome, free: WithoutTarget) -> str:
+def target_text(outcome: Outcome, free: WithoutTarget) -> str:
     """Say what the target's limits cost; a percentage is rounded up."""
     makespan_ms = outcome.makespan_ms or 0.0
     title = target_named(outcome.problem.target or "").title
@@ -229,24 +229,22 @@ def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     counts = plan.counts[:, :, cell]
     kinds = [layer.family for layer in problem.model.bodies]
     if not 1 < len(set(kinds)) <= _SHOWN_KINDS:
-        words = [_counts_text(counts.sum(axis=0).tolist())]
+        words = [counts_text(counts.sum(axis=0).tolist())]
     else:
         of_kind = {kind: counts[[other == kind for other in kinds]].sum(axis=0) for kind in kinds}
-        words = [f"{kind} {_counts_text(row.tolist())}" for kind, row in of_kind.items() if row.any()] or [
-            "0"
-        ]
+        words = [f"{kind} {counts_text(row.tolist())}" for kind, row in of_kind.items() if row.any()] or ["0"]
     head = ["head"] if cell == 0 and problem.model.heads else []
     tail = ["tail"] if cell == problem.cells - 1 and problem.model.tails else []
     return " + ".join([*head, *words, *tail])
 
 
-def _counts_text(counts: Sequence[int]) -> str:
+def counts_text(counts: Sequence[int]) -> str:
     """
     Say how many layers, and how many of them are recomputed.
 
     Examples
     --------
-    >>> _counts_text([1, 0, 0, 0, 2])
+    >>> counts_text([1, 0, 0, 0, 2])
     '3 (2 full)'
     """
     recomputed = [

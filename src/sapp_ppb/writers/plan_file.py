@@ -41,17 +41,21 @@ def plan_to_json(outcome: Outcome) -> str:
     Text of a plan file: the same for equal outcomes, a line for each row of a matrix.
 
     A key of the problem that is seldom given is written only when it is; a recompute
-    type without layers is left out, and so are the counts when nothing fits.
+    type without layers is left out, and so are the counts when nothing fits, and the
+    names of the layers of multi-token prediction when there are none.
 
     Returns
     -------
     str
         JSON, with a line end at its end.
     """
+    model = outcome.problem.model
+    mtp = [layer.name for layer in model.bodies if layer.is_mtp]
     document: dict[str, object] = {
         "format": PLAN_FORMAT,
         "version": PLAN_VERSION,
-        "model": outcome.problem.model.name,
+        "model": model.name,
+        **({"mtp": mtp} if mtp else {}),
         "problem": problem_object(outcome.problem),
     }
     if outcome.plan is not None:
