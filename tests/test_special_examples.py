@@ -15,9 +15,9 @@ from sapp_ppb.planner import plan_pipeline
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers import read_model, read_plan
 from sapp_ppb.readers.device_file import read_device
+from sapp_ppb.readers.framework import read_config
 from sapp_ppb.readers.hf_config import read_hf_config
 from sapp_ppb.readers.layer_list import read_layer_list
-from sapp_ppb.readers.megatron_config import read_megatron
 from sapp_ppb.report.memory_picture import draw_memory
 from sapp_ppb.report.page import page_text
 from sapp_ppb.report.summary import cell_text
@@ -25,10 +25,10 @@ from sapp_ppb.report.timeline_picture import draw_timeline
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import simulate
 from sapp_ppb.simulator.price import price
-from sapp_ppb.targets.cell_types import cell_types, plan_from_types
+from sapp_ppb.targets.cell_types import plan_from_types
 from sapp_ppb.writers import mindformers_lists, model_to_json, plan_to_json, write_model
+from sapp_ppb.writers.exports import EXPORTS
 from sapp_ppb.writers.layer_list import layers_csv_text, layers_json_text
-from sapp_ppb.writers.megatron import megatron_text
 from tests.reference import reference
 
 ROOT = Path(__file__).parent.parent
@@ -49,8 +49,10 @@ def deepseek(target: str | None = None) -> Outcome:
     return planned("deepseek", stages=16, micro_batches=64, memory_limit_mb=76_000, target=target)
 
 
-def vision(schedule: ScheduleName | None = None) -> Outcome:
-    return planned("vision", stages=4, micro_batches=16, memory_limit_mb=24_000, schedule=schedule)
+def vision(schedule: ScheduleName | None = None, target: str | None = None) -> Outcome:
+    return planned(
+        "vision", stages=4, micro_batches=16, memory_limit_mb=24_000, schedule=schedule, target=target
+    )
 
 
 OUTCOMES = {
@@ -99,6 +101,26 @@ def test_it_is_written_and_read_back(outcome, tmp_path):
         assert plan_from_types(problem, types) == plan
 
 
+@pytest.mark.parametrize(
+    ("outcome", "to"),
+    [(deepseek, "mindformers"), (deepseek, "megatron"), (vision, "mindformers"), (vision, "megatron"),
+     (vision, "torchtitan")],
+)  # fmt: skip
+def test_it_is_exported_and_read_back_as_the_same_plan(outcome, to, tmp_path):
+    plan = plan_of(outcome(target=to))
+    path = tmp_path / EXPORTS[to].file_name
+    path.write_text(EXPORTS[to].text(plan), encoding="utf-8")
+    config = read_config(path, to)
+    assert (config.broken, config.mtp_layers) == ((), plan.problem.model.mtp_count)
+    assert config.types is not None
+    assert plan_from_types(plan.problem, config.types) == plan
+
+
+def test_torchtitan_is_not_told_of_layers_that_it_does_not_run():
+    said = EXPORTS["torchtitan"].unsaid(plan_of(deepseek()))
+    assert said[0].startswith("torchtitan runs no layers of multi-token prediction in a pipeline")
+
+
 @pytest.mark.parametrize("name", ["deepseek_v3", "vision_language"])
 def test_the_model_file_is_written_as_it_stands(name, tmp_path):
     path = ROOT / "examples" / f"{name}.json"
@@ -119,14 +141,11 @@ def test_deepseek_is_what_its_sizes_cost_and_the_gradient_of_its_logits():
     assert DEEPSEEK.layers == (*layers[:-1], replace(layers[-1], transient_mb=4 * 4096 * 129_280 / 2**20))
 
 
-def test_megatron_is_told_the_mtp_layer_and_tells_it_back(tmp_path):
-    plan = plan_of(deepseek("megatron"))
-    path = tmp_path / "run.sh"
-    path.write_text(megatron_text(plan), encoding="utf-8")
-    assert 'mL"' in path.read_text(encoding="utf-8")  # the MTP layer, then the loss
-    config = read_megatron(path)
-    assert (config.layers, config.mtp_layers, config.broken) == (62, 1, ())
-    assert config.types == cell_types(plan)
+def test_frameworks_are_told_of_the_mtp_layer_apart():
+    assert 'mL"' in EXPORTS["megatron"].text(plan_of(deepseek("megatron")))  # the MTP layer, then the loss
+    assert "num_layers: 61\n    mtp_depth: 1\n" in EXPORTS["mindformers"].text(
+        plan_of(deepseek("mindformers"))
+    )
 
 
 def test_mindformers_counts_the_mtp_layer_in_its_last_cell():
