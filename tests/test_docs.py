@@ -69,12 +69,8 @@ def _costs():
         sizes, free, *cells = [cell.strip(" `") for cell in row.strip("|").split("|")]
         for target, cell in zip(("mindformers", "megatron", "torchtitan"), cells, strict=True):
             number = cell.split(": ")[-1] if ":" in cell else free
-            yield (
-                float(sizes.split("-mem ")[1]),
-                target,
-                float(free.replace(",", "")),
-                number.replace(",", ""),
-            )
+            free_ms, said_ms = (float(words.replace(",", "")) for words in (free, number))
+            yield float(sizes.split("-mem ")[1]), target, free_ms, said_ms
 
 
 @pytest.mark.parametrize(("limit_mb", "target", "free_ms", "said_ms"), list(_costs()))
