@@ -98,7 +98,10 @@ def mixed_plan(rng, *, with_mtp):
 def test_the_nearest_plan_can_be_said_and_has_the_same_split(target, seed, with_mtp):
     plan = mixed_plan(Random(seed), with_mtp=with_mtp)
     found = nearest(plan, target_named(target))
-    assert found is not None or (with_mtp and target == "megatron")  # MTP in an earlier chunk
+    if with_mtp and target == "torchtitan":  # which runs no such layer in a pipeline
+        assert found is None
+    else:
+        assert found is not None or (with_mtp and target == "megatron")  # MTP in an earlier chunk
     if found is None:
         return
     assert target_named(target).unsaid(found.plan) == ()
