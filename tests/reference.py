@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from sapp_ppb.costs import LayerKind, Recompute
+from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import Flavour, Op, OpKind, P2PMode, Placement, Schedule
@@ -20,6 +21,8 @@ class Reference:
     """What the slow simulator says of a plan."""
 
     makespan_ms: float
+    step_ms: float
+    """The makespan, and what stages do after their last op."""
     start_ms: Mapping[Op, float]
     end_ms: Mapping[Op, float]
     held_mb: tuple[tuple[float, ...], ...]
@@ -40,7 +43,9 @@ def reference(plan: Plan) -> Reference:
     starts, ends = run(
         schedule,
         lambda op: (
-            op_ms(op, costs[op.cell], torch=problem.flavour is Flavour.TORCH) / problem.sequence_chunks
+            op_ms(op, costs[op.cell], torch=problem.flavour is Flavour.TORCH)
+            / problem.sequence_chunks
+            / of_stage(problem.stage_speed, stage_of(schedule, op.cell), usually=1.0)
         ),
         links,
         overhead_ms=problem.model.op_overhead_ms,
@@ -64,7 +69,20 @@ def reference(plan: Plan) -> Reference:
         )
         for stage in range(schedule.stages)
     )
-    return Reference(makespan_ms=max(ends.values()), start_ms=starts, end_ms=ends, held_mb=held)
+    done = [
+        max(ends[op] for op in row) + of_stage(problem.step_extra_ms, stage, usually=0.0)
+        for stage, row in enumerate(schedule.rows)
+    ]
+    return Reference(
+        makespan_ms=max(ends.values()), step_ms=max(done), start_ms=starts, end_ms=ends, held_mb=held
+    )
+
+
+def of_stage(value: PerStage | None, stage: int, *, usually: float) -> float:
+    """Find the number of a stage, where one is given for all, one for each or none."""
+    if value is None:
+        return usually
+    return value[stage] if isinstance(value, tuple) else value
 
 
 def cell_costs(plan: Plan, cell: int) -> dict[str, float]:

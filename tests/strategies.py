@@ -151,6 +151,18 @@ def with_special_layers(rng: Random, problem: Problem) -> Problem:
     return replace(problem, model=replace(problem.model, layers=tuple(layers)))
 
 
+def with_devices(rng: Random, problem: Problem) -> Problem:
+    """Give a problem's stages speeds, something to do after their last op, or both."""
+    two, any_ = (rng.choice([1.0, 0.5]) for _ in range(problem.stages)), rng.uniform(0.4, 1.5)
+    speeds: list[PerStage] = [tuple(two), any_, _list(rng, problem.stages, 0.3, 2)]
+    extras: list[PerStage] = [rng.uniform(0, 50), _list(rng, problem.stages, 0, 50)]
+    extras.append(tuple(rng.choice([0.0, 30.0]) for _ in range(problem.stages)))
+    speed, extra = rng.choice(speeds), rng.choice(extras)
+    with_speed, with_extra = rng.choice([(True, False), (False, True), (True, True)])
+    problem = replace(problem, stage_speed=speed) if with_speed else problem
+    return replace(problem, step_extra_ms=extra) if with_extra else problem
+
+
 def random_mode(rng: Random, problem: Problem) -> Problem:
     """
     Put a problem under any schedule that takes its sizes, and run it in any way.

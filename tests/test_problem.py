@@ -236,6 +236,7 @@ def test_a_step_of_more_ops_than_can_be_held_is_refused_at_once() -> None:
         ("memory_limit_mb", "memory-limit", "MB"),
         ("constant_memory_mb", "constant-memory", "MB"),
         ("p2p_ms", "p2p", "ms"),
+        ("step_extra_ms", "step-extra", "ms"),
     ],
 )
 @pytest.mark.parametrize("wrong", [-1, -0.5, math.nan, math.inf, -math.inf, True, 1e16, "9"])
@@ -249,6 +250,31 @@ def test_a_quantity_that_is_no_usable_number_is_refused_alone_and_in_a_list(
         problem(**{field: (1.0, 2.0, 3.0, wrong)})
 
 
+@pytest.mark.parametrize("wrong", [0, -1, 0.0009, 1001, math.nan, math.inf, True, "1"])
+def test_a_speed_that_can_not_be_is_refused_alone_and_in_a_list(wrong) -> None:
+    words = re.escape(
+        f"stage-speed must be a number from 0.001 to 1,000, 1 for a device as measured (got {wrong!r})"
+    )
+    with pytest.raises(InputError, match=words):
+        problem(stage_speed=wrong)
+    with pytest.raises(InputError, match=words):
+        problem(stage_speed=(1.0, 1.0, 1.0, wrong))
+
+
+def test_a_speed_of_one_is_none_and_every_stage_has_its_own() -> None:
+    assert problem(stage_speed=1) == problem(stage_speed=(1,) * 4) == problem()
+    assert problem(stage_speed=0.5).speed_per_stage == (0.5,) * 4
+    # zbv turns: cells 0 to 3 on stages 0 to 3, cells 4 to 7 on stages 3 to 0.
+    turned = problem(stage_speed=(1, 2, 3, 4), schedule=ScheduleName.ZBV)
+    assert turned.speed_per_cell == (1, 2, 3, 4, 4, 3, 2, 1)
+
+
+def test_what_comes_after_the_last_op_is_a_number_or_one_a_stage() -> None:
+    assert not problem().has_extra
+    assert problem(step_extra_ms=2.0).extra_per_stage_ms == (2.0,) * 4
+    assert problem(step_extra_ms=(0, 0, 1, 0)).has_extra
+
+
 # Equal numbers too: two for four stages are a slip, whatever they say.
 @pytest.mark.parametrize("values", [(1, 2), (1, 1), (), (5,) * 5])
 def test_a_list_of_another_length_is_refused(values) -> None:
@@ -259,6 +285,10 @@ def test_a_list_of_another_length_is_refused(values) -> None:
         problem(memory_limit_mb=values)
     with pytest.raises(InputError, match=refusal("constant-memory", "4")):
         problem(constant_memory_mb=values)
+    with pytest.raises(InputError, match=refusal("stage-speed", "4")):
+        problem(stage_speed=values)
+    with pytest.raises(InputError, match=refusal("step-extra", "4")):
+        problem(step_extra_ms=values)
     with pytest.raises(InputError, match=refusal("p2p", "3 or 4")):
         problem(p2p_ms=values)
 
@@ -404,6 +434,16 @@ def test_the_automatic_order_is_made_for_the_problems_own_stages_and_memory() ->
     narrow = problem(**sizes, memory_limit_mb=2 * 5 + 2 * 20 + 19)
     assert max(live(row) for row in narrow.order.rows) == 2
     assert replace(narrow).order is narrow.order  # built again, and the same
+
+
+def test_the_automatic_order_is_made_for_the_speeds_of_the_stages() -> None:
+    # 6 layers of 1 + 2 ms; speeds 1 and 0.5 share them 4 and 2, which take 4 ms forward on either.
+    shared = problem(model=model(6), stages=2, schedule=ScheduleName.ZB_AUTO, stage_speed=(1, 0.5))
+    assert shared._even_costs().forward_ms == (4, 4)
+    assert shared._even_costs().input_ms == shared._even_costs().weight_ms == (4, 4)
+    # The order of two equal stages, which 3 + 3 layers at speed 1 are.
+    equal = problem(model=model(6), stages=2, schedule=ScheduleName.ZB_AUTO)
+    assert shared.order.rows == equal.order.rows
 
 
 def live(row: tuple[Op, ...]) -> int:

@@ -339,7 +339,7 @@ class WithoutTarget:
     Attributes
     ----------
     makespan_ms
-        Of the best such plan found.
+        Step of the best such plan found, its makespan and what comes after.
     lower_bound_ms
         No such plan is faster.
     """
@@ -363,14 +363,20 @@ class Outcome:
         What is proven, and why the planner stopped.
     makespan_ms, peak_memory_mb, bubble
         Of the plan, by the simulator; None or empty without a plan.
+    step_ms
+        The makespan and what stages do after their last op, which is what is minimised: the
+        makespan itself where there is no such thing, and None without a plan.
     lower_bound_ms
-        No plan within the limits is faster than this; None when nothing fits.
+        No plan within the limits has a shorter step than this; None when nothing fits.
     seconds, seed
         Time taken and the seed that repeats it.
     shortage
         Why nothing fits, when nothing does.
     without_target
         What is known of plans without the target's limits, where that was looked at.
+    stage_order
+        For each stage the device that it runs on, a place in the speeds and limits as they
+        were given; the problem has them in this order.  None where the order was given.
     runners_up
         Other plans that fit, met on the way, the fastest first.  They are not in plan files,
         and outcomes that differ in nothing else are equal.
@@ -391,6 +397,7 @@ class Outcome:
     status: Status
     stopped_by: StoppedBy
     makespan_ms: float | None = None
+    step_ms: float | None = None
     lower_bound_ms: float | None = None
     peak_memory_mb: tuple[float, ...] = ()
     bubble: Bubble | None = None
@@ -398,14 +405,20 @@ class Outcome:
     seed: int = 0
     shortage: Shortage | None = None
     without_target: WithoutTarget | None = None
+    stage_order: tuple[int, ...] | None = None
     runners_up: tuple[Plan, ...] = field(default=(), compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Take the makespan for the step where nothing comes after the last ops."""
+        if self.step_ms is None:
+            object.__setattr__(self, "step_ms", self.makespan_ms)
 
     @property
     def gap(self) -> float | None:
-        """Share of the makespan that is not proven necessary; None without a plan."""
-        if self.makespan_ms is None or self.lower_bound_ms is None:
+        """Share of the step that is not proven necessary; None without a plan."""
+        if self.step_ms is None or self.lower_bound_ms is None:
             return None
-        return max(0.0, (self.makespan_ms - self.lower_bound_ms) / self.makespan_ms)
+        return max(0.0, (self.step_ms - self.lower_bound_ms) / self.step_ms)
 
 
 def _is_count(value: object) -> bool:

@@ -10,7 +10,7 @@ from sapp_ppb.costs import Layer, LayerKind, Model, Recompute
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.even import even_cells, most_live
 from sapp_ppb.costs.margin import margin_faults, margin_share, plain_margin
-from sapp_ppb.costs.per_stage import PerStage, listed, per_stage_faults, plain, spread
+from sapp_ppb.costs.per_stage import PerStage, listed, per_stage_faults, plain, speed_faults, spread
 from sapp_ppb.errors import InputError
 from sapp_ppb.fix import Fix
 from sapp_ppb.schedules import (
@@ -27,7 +27,7 @@ from sapp_ppb.schedules import (
     usual_chunks,
 )
 
-_PER_STAGE = ("memory_limit_mb", "constant_memory_mb", "p2p_ms")
+_PER_STAGE = ("memory_limit_mb", "constant_memory_mb", "p2p_ms", "stage_speed", "step_extra_ms")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +83,12 @@ class Problem:
         Framework whose own way of running a split backward is modelled.
     order_file
         The order of a ``custom`` schedule, which it implies.
+    stage_speed
+        How fast each stage's device works, one number or one a stage: 1 as measured, 0.5
+        takes twice the time.  None, as 1, for devices like the one measured.
+    step_extra_ms
+        Milliseconds that each stage works on after its last op, outside the pipeline, such as a
+        reduction of gradients and the optimizer: one number, or one a stage.
 
     Raises
     ------
@@ -122,6 +128,8 @@ class Problem:
     overlap_factor: float = 0.0
     flavour: Flavour | None = None
     order_file: OrderFile | None = None
+    stage_speed: PerStage | None = None
+    step_extra_ms: PerStage = 0.0
 
     def __post_init__(self) -> None:
         """Fill in what was left to its default, then refuse what can not be planned."""
@@ -157,6 +165,8 @@ class Problem:
         # Only now: a list of equal numbers may still be of a wrong length.
         for field in _PER_STAGE:
             object.__setattr__(self, field, plain(getattr(self, field)))
+        if self.stage_speed == 1.0:
+            object.__setattr__(self, "stage_speed", None)
 
     def _size_faults(self) -> list[str]:
         faults = [
@@ -187,6 +197,8 @@ class Problem:
             *per_stage_faults("memory-limit", self.memory_limit_mb, stages, "MB"),
             *per_stage_faults("constant-memory", self.constant_memory_mb, stages, "MB"),
             *per_stage_faults("p2p", self.p2p_ms, edges, "ms"),
+            *per_stage_faults("step-extra", self.step_extra_ms, stages, "ms"),
+            *speed_faults(self.stage_speed, stages),
             *margin_faults(self.memory_margin),
         ]
 
@@ -311,13 +323,20 @@ class Problem:
         )
 
     def _even_costs(self) -> StageCosts:
-        """Price the stages of an even split, for which ``zb-auto`` is made."""
-        cells, overhead_ms = even_cells(self.model, self.stages, self.considered), self.model.op_overhead_ms
+        """Price the stages of an even split, for which ``zb-auto`` is made; faster ones have more of it."""
+        overhead_ms, speeds = self.model.op_overhead_ms, self.speed_per_stage
+        cells = even_cells(self.model, self.stages, self.considered, shares=speeds)
         held = zip(cells, self.limit_per_stage_mb, self.constant_per_stage_mb, strict=True)
+        inputs = [max(cell.backward_ms - cell.weight_ms, 0.0) for cell in cells]
+        forward, weight = [cell.forward_ms for cell in cells], [cell.weight_ms for cell in cells]
+        taken = [
+            tuple(ms / speed + overhead_ms for ms, speed in zip(each, speeds, strict=True))
+            for each in (forward, inputs, weight)
+        ]
         return StageCosts(
-            forward_ms=tuple(cell.forward_ms + overhead_ms for cell in cells),
-            input_ms=tuple(max(cell.backward_ms - cell.weight_ms, 0.0) + overhead_ms for cell in cells),
-            weight_ms=tuple(cell.weight_ms + overhead_ms for cell in cells),
+            forward_ms=taken[0],
+            input_ms=taken[1],
+            weight_ms=taken[2],
             hop_ms=self.hop_ms,
             most_live=tuple(most_live(cell, limit - constant, self.stages) for cell, limit, constant in held),
         )
@@ -389,6 +408,27 @@ class Problem:
     def constant_per_stage_mb(self) -> tuple[float, ...]:
         """MB that each stage holds besides its layers; shape (S,)."""
         return spread(self.constant_memory_mb or 0.0, self.stages)
+
+    @property
+    def speed_per_stage(self) -> tuple[float, ...]:
+        """How fast each stage works, 1 as measured; shape (S,)."""
+        return spread(1.0 if self.stage_speed is None else self.stage_speed, self.stages)
+
+    @cached_property
+    def speed_per_cell(self) -> tuple[float, ...]:
+        """How fast the stage of each cell works; shape (cells,)."""
+        speeds, stage_of = self.speed_per_stage, self.order.placement.stage_of
+        return tuple(speeds[stage_of(cell, self.stages)] for cell in range(self.cells))
+
+    @property
+    def extra_per_stage_ms(self) -> tuple[float, ...]:
+        """Milliseconds of each stage after its last op; shape (S,)."""
+        return spread(self.step_extra_ms, self.stages)
+
+    @property
+    def has_extra(self) -> bool:
+        """Whether any stage works on after its last op."""
+        return any(self.extra_per_stage_ms)
 
     @property
     def hop_ms(self) -> tuple[float, ...]:

@@ -401,3 +401,10 @@ def test_the_same_words_print_the_same_document(config, model_file, run):
     for document in (first, second):
         del document["planner"]["plan"]["outcome"]["seconds"]
     assert first == second
+
+
+def test_what_a_file_holds_steers_no_terminal(config, run):
+    text = EVEN.replace("--num-layers 10", "--recompute-granularity $'half\x1b[31m' --num-layers 10")
+    result = run("check", config(text))
+    assert result.exit_code == 1
+    assert "\x1b" not in result.stdout

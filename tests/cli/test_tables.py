@@ -120,9 +120,9 @@ def test_remedies_in_words():
 def test_what_would_gain_most_in_words():
     # 100 to 90 ms by memory, to 95 by recompute, and from 90 to 72 by layers that can be cut.
     explanation = Explanation(
-        makespan_ms=100.0,
-        unlimited_memory=Relaxed(makespan_ms=90.0, lower_bound_ms=90.0),
-        free_recompute=Relaxed(makespan_ms=95.0, lower_bound_ms=0.0),
+        step_ms=100.0,
+        unlimited_memory=Relaxed(step_ms=90.0, lower_bound_ms=90.0),
+        free_recompute=Relaxed(step_ms=95.0, lower_bound_ms=0.0),
         divisible_ms=72.0,
         busiest_stage=1,
         busy=0.875,
@@ -139,8 +139,8 @@ def test_what_would_gain_most_in_words():
     }
     nothing = replace(
         explanation,
-        unlimited_memory=Relaxed(makespan_ms=100.0, lower_bound_ms=100.0),
-        free_recompute=Relaxed(makespan_ms=100.0, lower_bound_ms=100.0),
+        unlimited_memory=Relaxed(step_ms=100.0, lower_bound_ms=100.0),
+        free_recompute=Relaxed(step_ms=100.0, lower_bound_ms=100.0),
         divisible_ms=101.0,
     )
     assert dict(explanation_rows(short(), nothing))["most to gain"].startswith("nothing of these")

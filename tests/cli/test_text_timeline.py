@@ -34,6 +34,13 @@ def test_the_drawn_plan_with_two_characters_a_millisecond():
     ]
 
 
+def test_what_comes_after_the_last_op_is_told_from_idle():
+    # The drawn plan, which ends at 25, 23 and 16 ms, with 3 ms behind stage 2: hidden, as 16 + 3 < 25.
+    lines = timeline_text(simulate(hand_plan(step_extra_ms=(0.0, 0.0, 3.0))), 58).plain.splitlines()
+    assert lines[3] == "stage 2 ......F0B0bbF1B1bb........F2B2bb//////............"
+    assert lines[4] == "F forward, B backward, r recompute, . idle, / outside the pipeline"
+
+
 def test_a_name_that_does_not_fit_is_cut_to_its_letter():
     # A character a millisecond.
     assert timeline_text(simulate(hand_plan()), 33).plain.splitlines()[1:4] == [

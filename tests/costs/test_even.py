@@ -60,3 +60,13 @@ def test_what_exists_for_a_moment_leaves_less_room():
 def test_layers_without_activations_leave_room_for_all():
     cell = EvenCell(forward_ms=1, backward_ms=2, weight_ms=1, parameter_mb=10, most_mb=0, least_mb=0)
     assert most_live(cell, 0.0, 4) == 8
+
+
+def test_layers_are_spread_in_proportion_to_shares():
+    # 7 layers at 2 : 1 : 1, up to 0, 3.5, 5.25 and 7 of them: 4, 1 and 2.
+    body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=7, forward_ms=2)
+    model = Model(name="tiny", layers=(body,))
+    cells = even_cells(model, 3, lambda layer: layer.considered, (1.0, 0.5, 0.5))
+    assert [cell.forward_ms for cell in cells] == [8, 2, 4]
+    equal = even_cells(model, 3, lambda layer: layer.considered, (0.5, 0.5, 0.5))
+    assert equal == even_cells(model, 3, lambda layer: layer.considered)

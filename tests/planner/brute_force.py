@@ -29,6 +29,7 @@ from tests.strategies import (
     random_mode,
     random_plan,
     random_schedule,
+    with_devices,
     with_overheads,
     with_special_layers,
 )
@@ -53,7 +54,7 @@ class AllPlans:
     split_of, choice_of
         Split of each plan, and its number among the recompute choices of that split; shape (plans,).
     makespan_ms
-        Of each plan; shape (plans,).
+        Of each plan, with what stages do after their last op; shape (plans,).
     peak_mb
         Of each plan and stage; shape (plans, S).
     """
@@ -294,19 +295,25 @@ def check_sample(plans: AllPlans, rng: Random, size: int) -> None:
     """Compare some plans with the slow reference simulator."""
     for index in [rng.randrange(plans.number) for _ in range(size)]:
         told = reference(plans.plan(index))
-        assert math.isclose(told.makespan_ms, plans.makespan_ms[index], rel_tol=1e-9)
+        assert math.isclose(told.step_ms, plans.makespan_ms[index], rel_tol=1e-9)
         assert np.allclose(told.peak_mb, plans.peak_mb[index], rtol=1e-9)
 
 
 def small_problem(
-    rng: Random, *, most_plans: int = MOST_PLANS, target: str | None = None, runs: bool = False
+    rng: Random,
+    *,
+    most_plans: int = MOST_PLANS,
+    target: str | None = None,
+    runs: bool = False,
+    devices: bool = False,
 ) -> Problem:
     """
     Random problem with few plans: every schedule, 1 to 3 BODY entries, M below and above S.
 
     Memory limits are drawn around the peaks of a random plan: hopeless, exact to
     the last bit, loose or none, for all stages or one a stage.  With ``runs`` it is one
-    whose schedule the target has.
+    whose schedule the target has, with ``devices`` one whose stages differ in speed or work on
+    after their last op.
     """
     while True:
         problem = _made_special(_drawn(rng, target))
@@ -314,7 +321,8 @@ def small_problem(
             continue
         if problem is not None and count_plans(problem) <= most_plans:
             limited = _limited(rng, problem)
-            return with_overheads(rng, limited) if rng.random() < 0.4 else limited
+            limited = with_overheads(rng, limited) if rng.random() < 0.4 else limited
+            return with_devices(rng, limited) if devices else limited
 
 
 def _made_special(problem: Problem | None) -> Problem | None:

@@ -32,6 +32,7 @@ _MOST_PLANS = MOST_PLANS if SOAK else 1_000
 # Cutoffs as multiples of the optimum: reached, slightly above, far above.
 CUTOFFS = (1.0, 1.01, 1.5)
 _MOST_COMBINATIONS = 100_000
+_DEVICES_EVERY = 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,9 +62,13 @@ class Case:
         return price(self.plans.plan(int(near))).times_ms
 
 
-def case_of(seed: int, most_plans: int = _MOST_PLANS) -> Case | None:
-    """Draw and solve a problem, every third for MindFormers, of nested types; None when nothing fits."""
-    plans = _solved(seed, most_plans)
+def case_of(seed: int, most_plans: int = _MOST_PLANS, *, devices: bool = False) -> Case | None:
+    """
+    Draw and solve a problem, every third for MindFormers, of nested types; None when nothing fits.
+
+    With ``devices`` its stages differ in speed or work on after their last op.
+    """
+    plans = _solved(seed, most_plans, devices)
     if math.isinf(plans.optimum_ms):
         return None
     return Case(
@@ -77,19 +82,21 @@ def case_of(seed: int, most_plans: int = _MOST_PLANS) -> Case | None:
 
 
 # Every test goes through the same problems; a soak has too many to keep.
-@lru_cache(maxsize=0 if SOAK else PROBLEMS)
-def _solved(seed: int, most_plans: int) -> AllPlans:
+@lru_cache(maxsize=0 if SOAK else 2 * PROBLEMS)
+def _solved(seed: int, most_plans: int, devices: bool) -> AllPlans:
     nested = seed % 3 == 0
     target = "mindformers" if nested else None
-    return all_plans(small_problem(Random(seed), most_plans=most_plans, target=target), nested=nested)
+    problem = small_problem(Random(seed), most_plans=most_plans, target=target, devices=devices)
+    return all_plans(problem, nested=nested)
 
 
 def cases(number: int = PROBLEMS) -> Iterator[Case]:
-    """Cases of the first so many seeds."""
-    for seed in range(number):
-        case = case_of(seed)
-        if case is not None:
-            yield case
+    """Cases of the first so many seeds, and of some of them on unequal devices."""
+    for devices, seeds in ((False, range(number)), (True, range(0, number, _DEVICES_EVERY))):
+        for seed in seeds:
+            case = case_of(seed, devices=devices)
+            if case is not None:
+                yield case
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,3 +101,10 @@ def test_a_split_that_breaks_a_rule_is_left_out():
 def test_kinds_are_cut_in_chain_order():
     found = plans(body(3), body(3, 1.0, "other"), stages=2)[LIGHT]
     assert found.sum(axis=1).tolist() == [[3, 0], [0, 3]]
+
+
+def test_the_bottleneck_partition_balances_times_at_the_speeds_of_the_stages():
+    # 6 layers of 3 ms: 4 at speed 1 and 2 at 0.5 take 12 ms each; even splits stay even.
+    found = plans(body(6), stages=2, stage_speed=(1, 0.5))
+    assert sizes_of(found[BOTTLENECK]) == [4, 2]
+    assert sizes_of(found[LIGHT]) == [3, 3]

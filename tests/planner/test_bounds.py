@@ -32,9 +32,9 @@ def uniform_problem(**sizes) -> Problem:
     return Problem(model=Model(name="uniform", layers=(body,)), **sizes)
 
 
-def violations(seed: int, most_plans: int) -> Iterator[str]:
+def violations(seed: int, most_plans: int, *, devices: bool = False) -> Iterator[str]:
     """Sentences about what one random problem's bounds get wrong."""
-    problem = small_problem(Random(seed), most_plans=most_plans)
+    problem = small_problem(Random(seed), most_plans=most_plans, devices=devices)
     optimum = all_plans(problem).optimum_ms
     bounds = {"lower_bound": lower_bound(problem), "work_bound": work_bound(problem)}
     if problem.interleave == 1 and not splits_backward(problem):
@@ -52,11 +52,12 @@ def test_no_bound_is_above_the_best_plan():
     assert not found, "\n".join(found)
 
 
-def wrong_proofs(seed: int, most_plans: int) -> Iterator[str]:
+def wrong_proofs(seed: int, most_plans: int, *, devices: bool = False) -> Iterator[str]:
     """Sentences about what the exact program gets wrong, from cutoffs at and far above the optimum."""
     rng = Random(seed)
     nested = rng.random() >= 0.7
-    problem = small_problem(rng, most_plans=most_plans).changed(target="mindformers" if nested else None)
+    problem = small_problem(rng, most_plans=most_plans, devices=devices)
+    problem = problem.changed(target="mindformers" if nested else None)
     plans = all_plans(problem, nested=nested)
     optimum = plans.optimum_ms
     if problem.interleave > 1 or splits_backward(problem) or math.isinf(optimum):
@@ -73,8 +74,8 @@ def wrong_proofs(seed: int, most_plans: int) -> Iterator[str]:
             yield f"{where}: no plan"
             continue
         timeline = simulate(answer.plan)
-        if not timeline.fits_memory or not math.isclose(timeline.makespan_ms, optimum, rel_tol=1e-7):
-            yield f"{where}: a plan of {timeline.makespan_ms!r} ms, {timeline.peak_memory_mb} MB"
+        if not timeline.fits_memory or not math.isclose(timeline.step_ms, optimum, rel_tol=1e-7):
+            yield f"{where}: a plan of {timeline.step_ms!r} ms, {timeline.peak_memory_mb} MB"
         if nested and silent_cells(answer.plan):
             yield f"{where}: MindFormers can not say the plan"
 
@@ -82,6 +83,16 @@ def wrong_proofs(seed: int, most_plans: int) -> Iterator[str]:
 def test_the_exact_program_finds_and_proves_the_optimum_from_any_cutoff():
     """What is pruned by a cutoff is in no plan that is faster than it."""
     found = [text for seed in range(_PROBLEMS) for text in wrong_proofs(seed, _MOST_PLANS)]
+    assert not found, "\n".join(found)
+
+
+def test_no_bound_is_above_the_best_plan_on_unequal_devices():
+    found = [text for seed in range(_PROBLEMS) for text in violations(seed, _MOST_PLANS, devices=True)]
+    assert not found, "\n".join(found)
+
+
+def test_the_exact_program_proves_the_optimum_on_unequal_devices():
+    found = [text for seed in range(_PROBLEMS) for text in wrong_proofs(seed, _MOST_PLANS, devices=True)]
     assert not found, "\n".join(found)
 
 

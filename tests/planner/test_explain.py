@@ -27,10 +27,10 @@ def test_memory_and_recompute_that_cost_time():
     # of NONE takes 10 MB, which no stage has.  (4 + 2 - 1) x (2 + 6) = 40 ms; without recompute 5 x (2 + 4).
     outcome = plan_pipeline(problem_of(memory_limit_mb=4), time_limit_s=1.0)
     explanation = explain(outcome, 1.0)
-    assert explanation.makespan_ms == outcome.makespan_ms == pytest.approx(40.0)
-    assert explanation.unlimited_memory.makespan_ms == pytest.approx(30.0)
+    assert explanation.step_ms == outcome.makespan_ms == pytest.approx(40.0)
+    assert explanation.unlimited_memory.step_ms == pytest.approx(30.0)
     assert explanation.unlimited_memory.lower_bound_ms == pytest.approx(30.0)  # one chunk: proven
-    assert explanation.free_recompute.makespan_ms == pytest.approx(30.0)
+    assert explanation.free_recompute.step_ms == pytest.approx(30.0)
     assert explanation.divisible_ms == pytest.approx(30.0)  # the layers divide evenly as they are
     # Each stage works 4 x 8 of the 40 ms; of those that tie the first is named.
     assert explanation.busiest_stage == 0
@@ -41,7 +41,7 @@ def test_memory_and_recompute_that_cost_time():
 def test_without_a_limit_memory_is_none():
     outcome = plan_pipeline(problem_of(), time_limit_s=1.0)
     explanation = explain(outcome, 1.0)
-    assert explanation.unlimited_memory.makespan_ms == explanation.makespan_ms == pytest.approx(30.0)
+    assert explanation.unlimited_memory.step_ms == explanation.step_ms == pytest.approx(30.0)
 
 
 def test_nothing_free_is_slower_than_the_plan():
@@ -50,10 +50,19 @@ def test_nothing_free_is_slower_than_the_plan():
     )
     explanation = explain(outcome, 0.1)
     for relaxed in (explanation.unlimited_memory, explanation.free_recompute):
-        assert relaxed.lower_bound_ms <= relaxed.makespan_ms <= explanation.makespan_ms * (1 + 1e-12)
+        assert relaxed.lower_bound_ms <= relaxed.step_ms <= explanation.step_ms * (1 + 1e-12)
 
 
 def test_without_a_plan_there_is_nothing_to_explain():
     outcome = Outcome(problem=problem_of(), plan=None, status=Status.INFEASIBLE, stopped_by=StoppedBy.PROOF)
     with pytest.raises(InputError, match="no plan to explain"):
         explain(outcome, 1.0)
+
+
+def test_stages_of_other_speeds_divide_the_work_in_proportion():
+    # 4 layers of 3 ms on speeds 1 and 0.5: 12 / 1.5 = 8 ms for each stage, (4 + 2 - 1) x 8 = 40, and 7 ms
+    # come behind stage 0.
+    outcome = plan_pipeline(problem_of(stage_speed=(1, 0.5), step_extra_ms=(7, 0)), time_limit_s=1.0)
+    explanation = explain(outcome, 1.0)
+    assert explanation.divisible_ms == pytest.approx(47.0)
+    assert explanation.step_ms == outcome.step_ms

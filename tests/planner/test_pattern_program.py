@@ -153,7 +153,7 @@ def wrong_alone(case: Case, cutoff_ms: float) -> Iterator[str]:
         point = separated(program, separator, only(found.patterns[index], found), 100)
         if not point.is_whole:
             yield f"{case.where(cutoff_ms)}: plan {found.patterns[index]} is not whole"
-        elif not math.isclose(simulate(program.plan_of(point)).makespan_ms, found.makespan_ms[index]):
+        elif not math.isclose(simulate(program.plan_of(point)).step_ms, found.makespan_ms[index]):
             yield f"{case.where(cutoff_ms)}: plan {found.patterns[index]} is told with other times"
         if not math.isclose(point.bound_ms, found.makespan_ms[index], rel_tol=1e-6):
             yield f"{case.where(cutoff_ms)}: plan {found.patterns[index]} has the bound {point.bound_ms!r}"

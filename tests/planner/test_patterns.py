@@ -165,4 +165,4 @@ def test_the_best_plan_of_patterns_is_simulated_as_told():
             counts[:, :, each.cells] = each.counts(int(pattern), entries)
         timeline = simulate(Plan(problem=case.problem, counts=counts))
         assert timeline.fits_memory
-        assert timeline.makespan_ms == pytest.approx(case.optimum_ms, rel=1e-9)
+        assert timeline.step_ms == pytest.approx(case.optimum_ms, rel=1e-9)

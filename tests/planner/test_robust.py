@@ -1,10 +1,12 @@
 """Plans under noise: exact where it can be worked out, repeatable, and the same draws for all."""
 
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError
@@ -13,7 +15,7 @@ from sapp_ppb.planner import plan_pipeline, robustness
 from sapp_ppb.planner.robust import chain_of
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
-from tests.strategies import plans_in_any_mode
+from tests.strategies import plans_in_any_mode, with_devices
 
 
 def outcome_of(plan: Plan, *runners_up: Plan, seed: int = 0) -> Outcome:
@@ -43,7 +45,7 @@ def one_stage(
 def test_without_noise_every_draw_is_the_makespan(plan: Plan) -> None:
     found = robustness(outcome_of(plan), 0.0, draws=3)
     makespan = simulate(plan).makespan_ms
-    for each in (found.chosen.makespan_ms, found.chosen.median_ms, found.chosen.p95_ms):
+    for each in (found.chosen.step_ms, found.chosen.median_ms, found.chosen.p95_ms):
         assert each == pytest.approx(makespan, rel=1e-9)
     assert len(found.plans) <= 9
 
@@ -70,7 +72,7 @@ def test_every_head_and_tail_varies_too_and_the_overhead_does_not() -> None:
     # 3 x 4 layers of 3 ms: 36 with a deviation of 5 % / sqrt(12), and 2 ops of 100.
     plan = one_stage(count=4, ends=True, overhead_ms=100.0)
     found = robustness(outcome_of(plan), 0.05, draws=20_000).chosen
-    assert found.makespan_ms == 236.0
+    assert found.step_ms == 236.0
     assert (found.p95_ms - 236) / 36 == pytest.approx(1.645 * 0.05 / np.sqrt(12), rel=0.05)
 
 
@@ -116,7 +118,7 @@ def test_a_stage_of_more_layers_is_surer_and_can_be_worth_a_longer_step() -> Non
     fast, sure = uneven()
     found = robustness(outcome_of(fast, sure), 0.2)
     assert found.chosen.plan == fast
-    assert (found.chosen.makespan_ms, found.best_at_p95.makespan_ms) == (2940.0, 3000.0)
+    assert (found.chosen.step_ms, found.best_at_p95.step_ms) == (2940.0, 3000.0)
     assert found.best_at_p95.plan == sure
     assert found.best_at_p95.p95_ms < 0.98 * found.chosen.p95_ms
 
@@ -131,7 +133,7 @@ def test_what_was_met_comes_first_and_then_splits_with_one_layer_moved() -> None
         (4, 2),
     ]
     assert found.plans[0].plan == fast
-    times = [each.makespan_ms for each in found.plans[1:]]
+    times = [each.step_ms for each in found.plans[1:]]
     assert times == sorted(times)
 
 
@@ -192,3 +194,11 @@ def test_no_plan_and_a_noise_that_can_not_be_are_refused() -> None:
     for noise in (-0.1, 1.5, float("nan")):
         with pytest.raises(InputError, match="noise: must be from 0 to 100%"):
             robustness(outcome_of(one_stage()), noise)
+
+
+@given(plans_in_any_mode(), st.integers(0, 2**32 - 1))
+def test_without_noise_every_draw_on_unequal_devices_is_the_step(plan: Plan, seed: int) -> None:
+    unequal = Plan(problem=with_devices(Random(seed), plan.problem), counts=plan.counts)
+    found = robustness(outcome_of(unequal), 0.0, draws=3).chosen
+    for each in (found.step_ms, found.median_ms, found.p95_ms):
+        assert each == pytest.approx(simulate(unequal).step_ms, rel=1e-9)

@@ -39,8 +39,8 @@ def false_bounds(case: Case, cutoff_ms: float, progress: list[TreeProgress]) -> 
             yield f"{case.where(cutoff_ms)}: the bound is {each.bound_ms!r} in step {step}"
         if each.plan is not None:
             timeline = simulate(each.plan)
-            if not timeline.fits_memory or timeline.makespan_ms >= cutoff_ms:
-                yield f"{case.where(cutoff_ms)}: a plan of {timeline.makespan_ms!r} ms is called better"
+            if not timeline.fits_memory or timeline.step_ms >= cutoff_ms:
+                yield f"{case.where(cutoff_ms)}: a plan of {timeline.step_ms!r} ms is called better"
             if case.nested and silent_cells(each.plan):
                 yield f"{case.where(cutoff_ms)}: a plan mixes SELECTIVE and COMM"
 
@@ -52,7 +52,7 @@ def wrong_proofs(case: Case, cutoff_ms: float) -> Iterator[str]:
     reached = min(cutoff_ms, case.optimum_ms)
     if not math.isclose(progress[-1].bound_ms, reached, rel_tol=_PROVEN):
         yield f"{case.where(cutoff_ms)}: it ends with the bound {progress[-1].bound_ms!r}"
-    found = [simulate(each.plan).makespan_ms for each in progress if each.plan is not None]
+    found = [simulate(each.plan).step_ms for each in progress if each.plan is not None]
     if cutoff_ms > case.optimum_ms * (1 + _PROVEN):
         best = min(found, default=math.inf)
         if not math.isclose(best, case.optimum_ms, rel_tol=_PROVEN):
@@ -112,7 +112,7 @@ def proven(problem: Problem, cutoff_ms: float) -> tuple[float, float]:
     program = PatternProgram(problem, list_patterns(problem, cutoff_ms), cutoff_ms)
     centre = np.outer([1.0, 2.0, 1.0], np.ones(problem.cells))
     progress = list(Tree(program, cutoff_ms, centre).run(_ENOUGH, math.inf))
-    plans = [simulate(each.plan).makespan_ms for each in progress if each.plan is not None]
+    plans = [simulate(each.plan).step_ms for each in progress if each.plan is not None]
     return progress[-1].bound_ms, min(plans, default=math.inf)
 
 

@@ -17,7 +17,7 @@ from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy, WithoutT
 from sapp_ppb.readers import read_plan
 from sapp_ppb.schedules import OrderFile, ScheduleName
 from sapp_ppb.writers import plan_to_json
-from tests.strategies import plans, random_mode, random_plan, random_problem
+from tests.strategies import plans, random_mode, random_plan, random_problem, with_devices
 
 NUMBERS = st.floats(0, 1e9)
 SIGNED = st.floats(-10, 10)
@@ -134,10 +134,16 @@ def test_every_way_of_running_every_schedule_is_read_back(tmp_path, monkeypatch)
     names = set()
     for seed in range(80):
         rng = Random(seed)
-        plan = random_plan(rng, random_mode(rng, random_problem(rng)))
+        problem = random_mode(rng, random_problem(rng))
+        plan = random_plan(rng, with_devices(rng, problem) if seed % 2 else problem)
         if plan.problem.order_file is not None:
             Path(plan.problem.order_file.path).write_bytes(plan.problem.order_file.text.encode())
         outcome = replace(PLAN, problem=plan.problem, plan=plan, peak_memory_mb=(1.0,) * plan.problem.stages)
+        if plan.problem.has_extra:
+            outcome = replace(outcome, step_ms=(outcome.makespan_ms or 0.0) + 1.5)
+        if plan.problem.stage_speed is not None:
+            devices = tuple(rng.sample(range(plan.problem.stages), plan.problem.stages))
+            outcome = replace(outcome, stage_order=devices)
         path = tmp_path / "plan.json"
         path.write_text(plan_to_json(outcome), encoding="utf-8")
         read = read_plan(path, plan.problem.model)
@@ -261,6 +267,34 @@ REFUSALS = {
     "group": (
         lambda d: d["problem"].update(micro_batch_group="last"),
         "problem.micro_batch_group must be a whole number of at least 1 or \"remainder-first\" (got 'last')",
+    ),
+    "speed of 0": (
+        lambda d: d["problem"].update(stage_speed=[1, 0]),
+        "stage-speed must be a number from 0.001 to 1,000, 1 for a device as measured (got 0)",
+    ),
+    "speed in words": (
+        lambda d: d["problem"].update(stage_speed="fast"),
+        "problem.stage_speed must be a number of at least 0 (got 'fast')",
+    ),
+    "too many speeds": (
+        lambda d: d["problem"].update(stage_speed=[1, 1, 0.5]),
+        "stage-speed must be one number or 2 of them (got 3)",
+    ),
+    "negative extra time": (
+        lambda d: d["problem"].update(step_extra_ms=[1, -1]),
+        "problem.step_extra_ms[1] must be a number of at least 0 (got -1)",
+    ),
+    "a device twice": (
+        lambda d: d["outcome"].update(stage_order=[1, 1]),
+        "outcome.stage_order must list every device from 0 to 1 once (got [1, 1])",
+    ),
+    "a device that is none": (
+        lambda d: d["outcome"].update(stage_order=[0, 1, 2]),
+        "outcome.stage_order must list every device from 0 to 1 once (got [0, 1, 2])",
+    ),
+    "an order of text": (
+        lambda d: d["outcome"].update(stage_order=["0", 1]),
+        "outcome.stage_order[0] must be a whole number of at least 0 (got '0')",
     ),
     "overlap factor": (
         lambda d: d["problem"].update(overlap_factor="all"),

@@ -52,9 +52,9 @@ class Opened:
         """Pixel of a moment on a stage, in shares of its row, while the whole step is shown."""
         box = self.page.locator(of).bounding_box()
         gutter, axis = self.page.evaluate("[GUTTER, AXIS]")
-        makespan, stages = self.page.evaluate("[pageData.makespan_ms, pageData.stages]")
+        step, stages = self.page.evaluate("[pageData.step_ms, pageData.stages]")
         row = (box["height"] - axis - 4) / stages
-        x = box["x"] + gutter + (box["width"] - gutter) * ms / makespan
+        x = box["x"] + gutter + (box["width"] - gutter) * ms / step
         return x, box["y"] + axis + row * (stage + 0.5 - above_middle)
 
     def hover(self, stage, ms, of="#timeline-view canvas", above_middle=0.0):

@@ -38,7 +38,8 @@ def test_every_op_starts_when_what_it_waited_for_has_ended_or_arrived(plan):
 
 @given(plans_in_any_mode())
 def test_the_path_is_consecutive_from_the_start_to_the_end_of_the_step(plan):
-    # Between two of its ops there is nothing but a send, so they add up to the makespan.
+    # Between two of its ops there is nothing but a send, so they add up to the makespan, or with what
+    # their stage does after its last op to the step.
     timeline = simulate(plan)
     waits = find_waits(timeline)
     start, end = np.concatenate(timeline.start_ms), np.concatenate(timeline.end_ms)
@@ -46,7 +47,10 @@ def test_the_path_is_consecutive_from_the_start_to_the_end_of_the_step(plan):
     assert waits.waited_for[path[1:]].tolist() == path[:-1].tolist()
     assert waits.waited_for[path[0]] == -1
     assert start[path[0]] == pytest.approx(0.0, abs=1e-9)
-    assert end[path[-1]] == timeline.makespan_ms
+    stage = int(np.searchsorted(np.cumsum([len(row) for row in timeline.end_ms]), path[-1], side="right"))
+    assert end[path[-1]] + plan.problem.extra_per_stage_ms[stage] == pytest.approx(
+        timeline.step_ms, rel=1e-12
+    )
 
 
 def test_both_ops_of_a_pair_wait_for_what_either_needs():

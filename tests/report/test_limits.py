@@ -55,3 +55,16 @@ def test_the_largest_loss_comes_with_what_would_help(timeline):
     parts = {part.name: part.ms for part in step_parts(timeline)}
     largest = max(list(parts)[1:], key=parts.__getitem__)
     assert rows(timeline)["most is lost to"].startswith(f"{largest}: {parts[largest]:,.1f} ms")
+
+
+def test_time_outside_the_pipeline_is_named_with_what_it_adds():
+    # The step of the drawn plan is 25 ms; stage 2 ends at 16 and works on for 10.5: 26.5, 1.5 / 26.5 = 5.7%.
+    said = rows(simulate(hand_plan(step_extra_ms=(0, 0, 10.5))))
+    assert said["outside the pipeline"] == "adds 1.5 ms, 5.7% of the step with it"
+    # 0F0 1F0 2F0 2B0 1B0 1F2 2F2 2B2: 1 + 2 + 1 + 2 + 5 + 2 + 1 + 2 = 16, of which stage 1 runs 2 + 5 + 2.
+    assert said["longest path"].startswith("8 ops that wait")
+    assert said["longest path"].endswith(f"{9 / 16:.1%} of that time is on stage 1")
+    assert "84.0% of the makespan" in said["busiest stage"]
+    hidden = rows(simulate(hand_plan(step_extra_ms=(0, 0, 3))))
+    assert hidden["outside the pipeline"] == "adds nothing: it is hidden"
+    assert "outside the pipeline" not in rows(simulate(hand_plan()))

@@ -10,7 +10,7 @@ from sapp_ppb.plan import Outcome, Plan, Shortage, Status, StoppedBy, plan_from_
 from sapp_ppb.problem import Problem
 from sapp_ppb.report import page_data
 from sapp_ppb.report.blocks import timeline_blocks
-from sapp_ppb.report.colours import shade
+from sapp_ppb.report.colours import EXTRA, EXTRA_LINES, shade
 from sapp_ppb.report.page import write_page
 from sapp_ppb.report.work import Work
 from sapp_ppb.schedules import ScheduleName
@@ -168,6 +168,24 @@ class TestTheTimeline:
             it.page.fill("#find", "<b>9F9</b>")
             it.page.keyboard.press("Enter")
             assert details.inner_text() == "There is no op <b>9F9</b> in this step."
+
+
+def test_what_comes_after_the_last_op_is_shown_apart(browser, written):
+    # Stages end at 25, 23 and 16 ms; stage 2 works on until 16 + 10.5 = 26.5, which is the step.
+    timeline = simulate(hand_plan(step_extra_ms=(0.0, 0.0, 10.5)))
+    with opened(browser, written(timeline)) as it:
+        assert it.hover(2, 20) == [
+            "stage 2 outside the pipeline",
+            "16.00 ms to 26.50 ms, takes 10.50 ms",
+            "the step ends with it",
+        ]
+        assert it.hover(0, 24)[0].startswith("0B2: ")
+        red, green, blue = it.colour(2, 20)
+        # Grey between that of the ground and that of its lines.
+        assert red == green == blue
+        assert int(EXTRA_LINES[1:3], 16) <= red <= int(EXTRA[1:3], 16)
+        assert it.colour(2, 15) == rgb(Work.BACKWARD)
+        assert it.complaints == []
 
 
 def test_ops_that_overlap_share_their_row(browser, written):

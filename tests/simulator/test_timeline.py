@@ -7,6 +7,7 @@ micro-batch 0, ``B`` a backward, and ``..`` an idle millisecond.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -285,3 +286,75 @@ def test_the_peak_names_the_first_op_that_reaches_it() -> None:
     # live.  After 0F7 it has 8 + 3 = 11 again; the first one counts.
     timeline = simulate(unit_plan(stages=4, micro_batches=8, interleave=2))
     assert timeline.peaks[0].op == Op(OpKind.F, 0, 6)
+
+
+def test_a_stage_of_half_the_speed_takes_twice_the_time_for_its_layers_and_not_for_its_overhead() -> None:
+    # One layer a stage, f = 1 and b = 2, stage 1 at 0.5: f = 2 and b = 4.  M = 1, an op has 0.25 more:
+    # 1 + 2 + 4 + 2 and four overheads.
+    plan = plan_of([{Recompute.NONE: 1}] * 2, stages=2, micro_batches=1, stage_speed=(1, 0.5))
+    problem = replace(plan.problem, model=replace(plan.problem.model, op_overhead_ms=0.25))
+    timeline = simulate(Plan(problem=problem, counts=plan.counts))
+    assert timeline.makespan_ms == timeline.step_ms == 1 + 2 + 4 + 2 + 4 * 0.25
+    assert timeline.busy_ms.tolist() == [3.5, 6.5]
+
+
+def test_head_and_tail_take_the_speed_of_their_stage() -> None:
+    # HEAD f 3, b 6 at 0.5 on stage 0, TAIL f 5, b 10 at 2 on stage 1, no BODY time of note:
+    # one layer a stage of f 1, b 2: (4 + 8) / 0.5 + (6 + 12) / 2.
+    layers = (
+        layer_from_times(name="Head", kind=LayerKind.HEAD, forward_ms=3),
+        body(2),
+        layer_from_times(name="Tail", kind=LayerKind.TAIL, forward_ms=5),
+    )
+    counts = np.zeros((1, len(Recompute), 2), dtype=int)
+    counts[0, Recompute.NONE] = 1
+    problem = Problem(
+        model=Model(name="ends", layers=layers), stages=2, micro_batches=1, stage_speed=(0.5, 2)
+    )
+    assert simulate(Plan(problem=problem, counts=counts)).makespan_ms == 24 + 9
+
+
+def test_the_step_ends_when_every_stage_has_done_what_comes_after_its_last_op() -> None:
+    # One layer a stage, M = 1: stage 1 ends at 1 + 1 + 2 = 4, stage 0 at 6.
+    def step(*extra_ms: float) -> tuple[float, float]:
+        plan = plan_of([{Recompute.NONE: 1}] * 2, stages=2, micro_batches=1, step_extra_ms=extra_ms)
+        timeline = simulate(plan)
+        return timeline.makespan_ms, timeline.step_ms
+
+    assert step(0, 0) == (6, 6)
+    assert step(1, 0) == (6, 7)
+    assert step(0, 1.5) == (6, 6)  # hidden: 4 + 1.5 < 6
+    assert step(1, 5) == (6, 9)
+    plan = plan_of([{Recompute.NONE: 1}] * 2, stages=2, micro_batches=1, step_extra_ms=(1, 5))
+    assert simulate(plan).extra_ms == ((6, 7), (4, 9))
+
+
+def test_work_spread_by_speed_has_no_imbalance() -> None:
+    # 4 layers at speed 1 and 2 at 0.5 take 12 ms each: T = (4 + 2 - 1) x 12 = 60.  Useful work is
+    # 4 x 18 ms at the mean speed of 0.75: 96.  (2 x 60 - 96) / 96 = 1/4 = (S - 1) / M.
+    plan = plan_of(
+        [{Recompute.NONE: 4}, {Recompute.NONE: 2}], stages=2, micro_batches=4, stage_speed=(1, 0.5)
+    )
+    timeline = simulate(plan)
+    assert timeline.makespan_ms == 60
+    assert timeline.bubble.fill_drain == timeline.bubble.total == pytest.approx(0.25)
+    assert timeline.bubble.imbalance == pytest.approx(0.0)
+
+
+def test_work_spread_evenly_over_unequal_stages_is_imbalance() -> None:
+    # 3 + 3 layers take 9 and 18 ms: stage 1 works 4 x 18 behind a forward of 3 and before a backward
+    # of 6: T = 81.  (2 x 81 - 96) / 96, of which the equal cells of the test above have 1/4.
+    plan = plan_of(
+        [{Recompute.NONE: 3}, {Recompute.NONE: 3}], stages=2, micro_batches=4, stage_speed=(1, 0.5)
+    )
+    timeline = simulate(plan)
+    assert timeline.makespan_ms == 81
+    assert timeline.bubble.fill_drain == pytest.approx(0.25)
+    assert timeline.bubble.imbalance == pytest.approx((2 * 81 - 96) / 96 - 0.25)
+
+
+def test_what_comes_after_the_last_ops_is_no_part_of_the_bubble() -> None:
+    none, full = Recompute.NONE, Recompute.FULL
+    cells = [{none: 1}, {none: 1, full: 1}, {none: 1}]
+    without = simulate(plan_of(cells, stages=3, micro_batches=3)).bubble
+    assert simulate(plan_of(cells, stages=3, micro_batches=3, step_extra_ms=(5, 0, 90))).bubble == without

@@ -176,3 +176,15 @@ def test_a_file_that_exists_is_replaced_only_by_force(tmp_path):
         write_plan(outcome, path)
     write_plan(outcome, path, force=True)
     assert path.read_text(encoding="utf-8") == plan_to_json(outcome)
+
+
+def test_speeds_extra_times_and_the_order_of_stages_are_written_where_they_are_given():
+    problem = problem_of(stage_speed=(1, 0.5), step_extra_ms=(0, 7))
+    outcome = replace(outcome_of(problem), step_ms=43.0, stage_order=(1, 0))
+    given = json.loads(plan_to_json(outcome))
+    assert (given["problem"]["stage_speed"], given["problem"]["step_extra_ms"]) == ([1.0, 0.5], [0.0, 7.0])
+    assert (given["outcome"]["makespan_ms"], given["outcome"]["step_ms"]) == (40.0, 43.0)
+    assert given["outcome"]["gap"] == pytest.approx(13 / 43)  # (43 - 30) / 43
+    assert given["outcome"]["stage_order"] == [1, 0]
+    usual = problem_of(stage_speed=(1, 1), step_extra_ms=(0, 0))
+    assert plan_to_json(outcome_of(usual)) == plan_to_json(outcome_of(problem_of()))

@@ -17,6 +17,8 @@ from sapp_ppb.cli.options import (
     ScheduleOption,
     Seed,
     StagesIfGiven,
+    StageSpeed,
+    StepExtraIfGiven,
 )
 from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.errors import InputError, NoPlanFoundError, PpbError, ScheduleError
@@ -27,11 +29,14 @@ if TYPE_CHECKING:
     from sapp_ppb.targets import BrokenRule, PipelineConfig
     from sapp_ppb.writers.check_file import Checked
 
+# Frameworks that run no cell without a layer.
+_FULL_CELLS = ("torchtitan", "colossalai", "deepspeed", "pytorch")
 SHORT_HELP = "Check a framework's configuration, and price it."
 HELP = """
-Check a configuration of MindFormers, Megatron-LM or torchtitan, or a list of layers: every rule that
-it breaks in the rule's words, and what of it is not known.  With --model also its makespan and peaks,
-and what the planner would change and gain within what the framework can say.
+Check a configuration of MindFormers, Megatron-LM, torchtitan, Colossal-AI, DeepSpeed or PyTorch's
+pipelining, or a list of layers: every rule that it breaks in the rule's words, and what of it is
+not known.  With --model also its makespan and peaks, and what the planner would change and gain
+within what the framework can say.
 
 Options count before what the file says; give those that it does not say.  Exits with 1 when a rule is
 broken, a stage needs more than the memory limit or a needed value is not known, and with 2 when the
@@ -57,7 +62,8 @@ def check(
         typer.Option(
             "--from",
             metavar="NAME",
-            help="Whose it is: mindformers, megatron, torchtitan, csv or json.  [default: told by the file]",
+            help="Whose it is: mindformers, megatron, torchtitan, colossalai, deepspeed, pytorch, csv or "
+            "json.  [default: told by the file]",
         ),
     ] = None,
     stages: StagesIfGiven = None,
@@ -71,6 +77,8 @@ def check(
     ] = None,
     constant_memory: ConstantMemory = None,
     p2p: HopTimeIfGiven = None,
+    stage_speed: StageSpeed = None,
+    step_extra: StepExtraIfGiven = None,
     p2p_mode_: Annotated[
         str | None,
         typer.Option("--p2p-mode", metavar="MODE", help="async, or blocking.  [default: async]"),
@@ -103,6 +111,8 @@ def check(
         memory_margin_=memory_margin_,
         constant_memory=constant_memory,
         p2p=p2p,
+        stage_speed=stage_speed,
+        step_extra=step_extra,
         p2p_mode_=p2p_mode_,
         schedule=schedule,
         micro_batch_group_=micro_batch_group_,
@@ -195,7 +205,9 @@ def _planned(
 
     try:
         target = config.target if config.target in TARGETS else None
-        least = {} if "min_layers_per_cell" in given or target != "torchtitan" else {"min_layers_per_cell": 1}
+        least = (
+            {} if "min_layers_per_cell" in given or target not in _FULL_CELLS else {"min_layers_per_cell": 1}
+        )
         problem = plan.problem.changed(target=target, **least)
         return planned(problem, **planning, warm_start=_as_start(plan, problem)), None
     except NoPlanFoundError as error:

@@ -22,7 +22,7 @@ _LONGEST_TEXT = 80  # lines worth printing to be pasted
 def check_text(checked: Checked) -> str:
     """Fill the page of a check."""
     config, timeline = checked.config, checked.timeline
-    page: list[RenderableType] = [Text(_title(config)), Text(_sizes(config))]
+    page: list[RenderableType] = [Text(_plain(_title(config))), Text(_sizes(config))]
     if timeline is not None:
         page += _price(checked, timeline)
     elif config.types is not None:
@@ -33,13 +33,22 @@ def check_text(checked: Checked) -> str:
         ("notes", list(config.notes)),
     ):
         if sentences:
-            page += [Text(), Text(heading, style="bold"), *(Text(f"  {words}") for words in sentences)]
+            page += [
+                Text(),
+                Text(heading, style="bold"),
+                *(Text(f"  {_plain(words)}") for words in sentences),
+            ]
     if not checked.broken and not checked.unknown:
         page += [Text(), Text("no rule is broken")]
     if checked.unpriced is not None:
-        page += [Text(), Text(f"not priced: {checked.unpriced}")]
-    page += [Text(line) for line in _planner(checked)]
+        page += [Text(), Text(_plain(f"not priced: {checked.unpriced}"))]
+    page += [Text(_plain(line)) for line in _planner(checked)]
     return rendered(page) + _to_paste(checked)
+
+
+def _plain(words: str) -> str:
+    """Text with nothing in it that steers a terminal: a file may hold any character."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words)
 
 
 def _title(config: PipelineConfig) -> str:
@@ -111,14 +120,14 @@ def _planner(checked: Checked) -> list[str]:
     proof, free = gap_words(outcome), outcome.without_target
     cost = [] if free is None else [f"  {target_text(outcome, free)}"]
     if not checked.is_better:
-        said = f"planner: nothing shorter was found; its plan of {outcome.makespan_ms:,.1f} ms is {proof}"
+        said = f"planner: nothing shorter was found; its plan of {outcome.step_ms:,.1f} ms is {proof}"
         return ["", said, *cost]
     share = checked.shorter
     fits = "" if checked.timeline.fits_memory else ", and fits"
     words = f"{share:.1%} shorter" if share > 0 else f"{-share:.1%} longer"
     return [
         "",
-        f"planner: {outcome.makespan_ms:,.1f} ms, {words}{fits}; {proof}",
+        f"planner: {outcome.step_ms:,.1f} ms, {words}{fits}; {proof}",
         f"  {_changes(checked)}",
         *cost,
     ]

@@ -12,6 +12,7 @@ from sapp_ppb.cli.tables import rendered, terminal_columns
 from sapp_ppb.plan import Outcome
 from sapp_ppb.problem import Problem
 from sapp_ppb.report.summary import estimate_rows, limit_text, title_text
+from sapp_ppb.report.words import step_word
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
@@ -53,10 +54,14 @@ def comparison_text(outcome: Outcome, rows: "Rows") -> str:
 def _table(problem: Problem, rows: "Rows", runs: Sequence[str], *, times: bool, parts: bool) -> Table:
     """Give each plan a row, with its time and memory, the parts of its bubble and how it runs, or both."""
     limited = problem.memory_limit_mb is not None
-    best = next((timeline.makespan_ms for _, timeline in rows[:1] if timeline is not None), 0.0)
+    best = next((timeline.step_ms for _, timeline in rows[:1] if timeline is not None), 0.0)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("plan", overflow="fold")
-    numbers = [*(["makespan,\nms", "ratio"] if times else []), "bubble", *(_PARTS.values() if parts else [])]
+    numbers = [
+        *([f"{step_word(problem)},\nms", "ratio"] if times else []),
+        "bubble",
+        *(_PARTS.values() if parts else []),
+    ]
     for heading in [*numbers, *(["highest\npeak, MB"] if times else [])]:
         table.add_column(heading, justify="right", no_wrap=True)
     if times and limited:
@@ -81,9 +86,9 @@ def _times(timeline: "Timeline", best_ms: float, *, limited: bool) -> tuple[list
     """Cells before the bubble, and those behind it."""
     over = len(timeline.stages_over)
     memory = Text(f"over on {over}", style="red") if over else Text("fits", style="green")
-    ratio = f"{timeline.makespan_ms / best_ms:.3f}" if best_ms else ""
+    ratio = f"{timeline.step_ms / best_ms:.3f}" if best_ms else ""
     after: list[str | Text] = [f"{max(timeline.peak_memory_mb):,.0f}", *([memory] if limited else [])]
-    return [f"{timeline.makespan_ms:,.1f}", ratio], [*after, str(timeline.plan.recomputed_layers)]
+    return [f"{timeline.step_ms:,.1f}", ratio], [*after, str(timeline.plan.recomputed_layers)]
 
 
 def _percent(share: float) -> str:
@@ -114,13 +119,13 @@ def _legend(outcome: Outcome, rows: "Rows") -> list[str]:
         said = " to ".join(limit_text(limit) for limit in dict.fromkeys((limits[0], limits[-1])))
         lines.append(f"over on n: n of {problem.stages} stages need more than the limit of {said} MB")
     lines += [f"{name}: {said}" for name, said in estimate_rows(problem)]
-    best = outcome.makespan_ms
+    best = outcome.step_ms
     faster = [
         name
         for name, timeline in rows[1:]
         if timeline is not None
         and timeline.fits_memory
         and best is not None
-        and timeline.makespan_ms < best * (1 - 1e-9)
+        and timeline.step_ms < best * (1 - 1e-9)
     ]
     return [*lines, f"faster than the planner's answer, and fits: {', '.join(faster)}"] if faster else lines

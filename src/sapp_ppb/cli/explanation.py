@@ -16,7 +16,7 @@ def explanation_text(outcome: Outcome, explanation: Explanation) -> str:
 
 def explanation_rows(outcome: Outcome, explanation: Explanation) -> list[tuple[str, str]]:
     """Give each resource a name and what more of it would change."""
-    whole = explanation.makespan_ms
+    whole = explanation.step_ms
     problem = outcome.problem
     unlimited = explanation.unlimited_memory
     memory = (
@@ -24,16 +24,16 @@ def explanation_rows(outcome: Outcome, explanation: Explanation) -> list[tuple[s
         if problem.memory_limit_mb is None
         else f"with unlimited memory {_relaxed_text(unlimited, whole)}"
     )
-    cut = explanation.divisible_ms
+    cut, worked = explanation.divisible_ms, "makespan" if problem.has_extra else "step"
     return [
         ("memory", memory),
         ("recompute", f"if it took no time {_relaxed_text(explanation.free_recompute, whole)}"),
         (
             "size of layers",
             f"with unlimited memory and equal cells {cut:,.1f} ms, "
-            f"{_change_text(cut, unlimited.makespan_ms)} than with unlimited memory alone",
+            f"{_change_text(cut, unlimited.step_ms)} than with unlimited memory alone",
         ),
-        ("busiest stage", f"stage {explanation.busiest_stage} works {explanation.busy:.1%} of the step"),
+        ("busiest stage", f"stage {explanation.busiest_stage} works {explanation.busy:.1%} of the {worked}"),
         (
             "fill and drain",
             f"{explanation.fill_drain:.1%} of useful work; more micro-batches (now {problem.micro_batches}) "
@@ -49,12 +49,12 @@ def _relaxed_text(relaxed: Relaxed, whole_ms: float) -> str:
 
     Examples
     --------
-    >>> _relaxed_text(Relaxed(makespan_ms=90.0, lower_bound_ms=80.0), 100.0)
+    >>> _relaxed_text(Relaxed(step_ms=90.0, lower_bound_ms=80.0), 100.0)
     '90.0 ms, 10.0% less than now (at most 20.0% less)'
     """
-    found = f"{relaxed.makespan_ms:,.1f} ms, {_change_text(relaxed.makespan_ms, whole_ms)} than now"
+    found = f"{relaxed.step_ms:,.1f} ms, {_change_text(relaxed.step_ms, whole_ms)} than now"
     most = 1 - relaxed.lower_bound_ms / whole_ms
-    if relaxed.lower_bound_ms >= relaxed.makespan_ms * (1 - 1e-6):
+    if relaxed.lower_bound_ms >= relaxed.step_ms * (1 - 1e-6):
         return f"{found} (proven)"
     return f"{found} (at most {most:.1%} less)" if relaxed.lower_bound_ms > 0 else found
 
@@ -71,11 +71,11 @@ def _advice(explanation: Explanation) -> str:
     Filling and draining is left out: it is lost in the equal cells that the others
     are compared with, and only other sizes of the problem change it.
     """
-    whole = explanation.makespan_ms
-    unlimited = explanation.unlimited_memory.makespan_ms
+    whole = explanation.step_ms
+    unlimited = explanation.unlimited_memory.step_ms
     gains = {
         "more memory on every stage": 1 - unlimited / whole,
-        "cheaper recompute": 1 - explanation.free_recompute.makespan_ms / whole,
+        "cheaper recompute": 1 - explanation.free_recompute.step_ms / whole,
         "smaller layers, or a split within layers": (unlimited - explanation.divisible_ms) / whole,
     }
     name, gain = max(gains.items(), key=lambda item: item[1])

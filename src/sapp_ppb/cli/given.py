@@ -20,6 +20,11 @@ _READ = {
     "memory_limit": ("memory_limit_mb", lambda text: numbers("--memory-limit", text, "MB")),
     "constant_memory": ("constant_memory_mb", lambda text: numbers("--constant-memory", text, "MB")),
     "p2p": ("p2p_ms", lambda text: numbers("--p2p", text, "ms")),
+    "stage_speed": (
+        "stage_speed",
+        lambda text: numbers("--stage-speed", text, "times the measured speed"),
+    ),
+    "step_extra": ("step_extra_ms", lambda text: numbers("--step-extra", text, "ms")),
     "memory_margin_": ("memory_margin", memory_margin),
     "p2p_mode_": ("p2p_mode", p2p_mode),
     "schedule": ("schedule", schedule_name),

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sapp_ppb.cli.tables import rendered
+from sapp_ppb.report.words import step_word
 
 if TYPE_CHECKING:
     from sapp_ppb.planner import NoisyPlan, Robustness
@@ -17,14 +18,15 @@ def noise_text(found: "Robustness") -> str:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("")
     table.add_column("layers a stage, chunk by chunk", overflow="fold")
-    for heading in ("makespan,\nms", "median,\nms", "95th per-\ncentile, ms"):
+    step = step_word(found.chosen.plan.problem)
+    for heading in (f"{step},\nms", "median,\nms", "95th per-\ncentile, ms"):
         table.add_column(heading, justify="right", no_wrap=True)
     best = found.best_at_p95
     for number, each in enumerate(found.plans):
         table.add_row(
             "the plan" if number == 0 else f"runner-up {number}",
             split_text(each),
-            *(f"{ms:,.1f}" for ms in (each.makespan_ms, each.median_ms, each.p95_ms)),
+            *(f"{ms:,.1f}" for ms in (each.step_ms, each.median_ms, each.p95_ms)),
             style="bold" if each is best else None,
         )
     percent = f"{100 * found.noise:.3g} %"

@@ -40,11 +40,31 @@ Interleave = Annotated[int | None, _INTERLEAVE]
 HopTime = Annotated[str, _HOP_TIME]
 MinLayers = Annotated[int, _MIN_LAYERS]
 # The same for a verb that must know whether they were given.
+_STAGE_SPEED = typer.Option(
+    "--stage-speed",
+    metavar="X[,X...]",
+    help="Speed of each stage's device, 1 as measured: 0.5 takes twice the time.",
+)
+_STEP_EXTRA = typer.Option(
+    "--step-extra",
+    metavar="MS[,MS...]",
+    help="Time of each stage after its last op, outside the pipeline: one, or one a stage.",
+)
+StageSpeed = Annotated[str | None, _STAGE_SPEED]
+StepExtra = Annotated[str, _STEP_EXTRA]
 StagesIfGiven = Annotated[int | None, _STAGES]
 MicroBatchesIfGiven = Annotated[int | None, _MICRO_BATCHES]
 InterleaveIfGiven = Annotated[int | None, _INTERLEAVE]
 HopTimeIfGiven = Annotated[str | None, _HOP_TIME]
 MinLayersIfGiven = Annotated[int | None, _MIN_LAYERS]
+StepExtraIfGiven = Annotated[str | None, _STEP_EXTRA]
+ReorderStages = Annotated[
+    bool,
+    typer.Option(
+        "--reorder-stages",
+        help="Choose which device does the work of which stage, where speeds or limits differ.",
+    ),
+]
 MemoryLimit = Annotated[
     str | None,
     typer.Option(
@@ -173,7 +193,8 @@ Target = Annotated[
     typer.Option(
         "--target",
         metavar="NAME",
-        help="Framework that must be able to say the plan: mindformers, megatron or torchtitan; also says "
+        help="Framework that must be able to say the plan: mindformers, megatron, torchtitan, colossalai, "
+        "deepspeed or pytorch; also says "
         "what that costs.",
     ),
 ]

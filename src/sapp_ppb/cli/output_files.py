@@ -80,7 +80,16 @@ _OF_A_TIMELINE: tuple[tuple[str, Writer], ...] = (
 
 
 # The plan in the words of others; a framework that can not say it has none.
-_CONFIGS = ("layers.csv", "mindformers.yaml", "megatron.sh", "torchtitan.toml")
+_CONFIGS = (
+    "layers.csv",
+    "mindformers.yaml",
+    "megatron.sh",
+    "torchtitan.toml",
+    "colossalai_plan.py",
+    "deepspeed_plan.py",
+    "pytorch.py",
+    "schedule.csv",
+)
 # What is made of a comparison.
 COMPARISON_FILES = ("compare.json", "compare.png", "compare.svg")
 
@@ -121,10 +130,15 @@ def free_folder(
 
 def free_file(option: str, output: str, *, force: bool) -> Path:
     """Refuse a file that exists or can not be written, before any time is spent on its content."""
+    return free_files(option, output, [Path(output)], force=force)[0]
+
+
+def free_files(option: str, output: str, paths: list[Path], *, force: bool) -> list[Path]:
+    """Refuse files that exist or can not be written; they are what an option's text stands for."""
     if not output.strip():
         raise InputError(option, [f"must name a file (got {output!r})"])
-    _refuse_taken(option, [Path(output)], force=force)
-    return Path(output)
+    _refuse_taken(option, paths, force=force)
+    return paths
 
 
 def _refuse_taken(option: str, paths: list[Path], *, force: bool) -> None:
@@ -191,8 +205,9 @@ def _write_configs(folder: Path, plan: "Plan", *, force: bool, read: Path | None
         if _is_same(path, read):
             continue
         if not form.unsaid(plan):
-            write_text_atomic(path, form.text(plan), force)
-            written.append(form.file_name)
+            for name, text in form.files(plan).items():
+                write_text_atomic(folder / name, text, force)
+                written.append(name)
         elif path.exists():
             say(f"note: {path} is of an earlier plan; {form.title} can not express this one")
     return written

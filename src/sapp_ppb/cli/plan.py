@@ -15,6 +15,7 @@ from sapp_ppb.cli.options import (
     Gap,
     Keep,
     Output,
+    ReorderStages,
     Seed,
     ShowTimeline,
     TimeLimit,
@@ -52,6 +53,8 @@ Examples:
   sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 --fix out/plan.json --keep split
   sapp-ppb plan llama2_70b.json -s 8 -mb 32 -mem 60000 --schedule auto
   sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 --noise 5%
+  sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 --stage-speed 1,1,1,1,1,1,0.8,0.8 --reorder-stages
+  sapp-ppb plan llama2_70b.json -s 8 -mb 64 -mem 50000 --step-extra 900
   sapp-ppb plan demo.json -s 16 -mb 16 -mem 56000 --target mindformers --json > plan.json
 """
 
@@ -69,6 +72,7 @@ def plan(
     warm_start: WarmStart = None,
     fix: FixPlan = None,
     keep: Keep = None,
+    reorder_stages: ReorderStages = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what limits the plan; takes the time again.")
     ] = False,
@@ -98,14 +102,14 @@ def plan(
     options = {"time_limit_s": time_limit, "gap": share("--gap", gap), "seed": seed, "threads": threads}
     choices = None
     if candidates is not None:
-        _refuse_one_plan(warm_start, fix)
+        _refuse_one_plan(warm_start, fix, reorder_stages=reorder_stages)
         choices = _planned_all(candidates, **options)
         outcome = _best(choices)
     else:
         if fix is not None:
             problem = _fixed(problem, fix, part)
         known = None if warm_start is None else _plan_in(warm_start, problem)
-        outcome = planned(problem, **options, warm_start=known)
+        outcome = planned(problem, **options, warm_start=known, reorder_stages=reorder_stages)
     timeline = None if outcome.plan is None else simulate(outcome.plan)
     try:
         if folder is not None:
@@ -146,11 +150,12 @@ def _fixed(problem: "Problem", path: Path, part: str) -> "Problem":
     return replace(problem, fix=plan.split if part == "split" else plan.recompute)
 
 
-def _refuse_one_plan(warm_start: Path | None, fix: Path | None) -> None:
+def _refuse_one_plan(warm_start: Path | None, fix: Path | None, *, reorder_stages: bool) -> None:
     from sapp_ppb.errors import InputError
 
-    for option, given in (("--warm-start", warm_start), ("--fix", fix)):
-        if given is not None:
+    options = {"--warm-start": warm_start is not None, "--fix": fix is not None}
+    for option, given in (options | {"--reorder-stages": reorder_stages}).items():
+        if given:
             raise InputError(option, ["goes with one schedule; name it instead of --schedule auto"])
 
 
@@ -159,6 +164,9 @@ def planned(problem: "Problem", **options: Any) -> "Outcome":
     from sapp_ppb.planner import plan_pipeline, target_restricts, with_cost_of_target
 
     with _getting_ready(problem) as line:
+        # In another order other plans compete, so what the target costs is not told there.
+        if options.get("reorder_stages"):
+            return plan_pipeline(problem, **options, watch=line)
         if not target_restricts(problem):
             return with_cost_of_target(plan_pipeline(problem, **options, watch=line), time_limit_s=0.0)
         seconds = options.pop("time_limit_s")

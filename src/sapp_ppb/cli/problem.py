@@ -25,6 +25,8 @@ from sapp_ppb.cli.options import (
     ScheduleOption,
     SequenceChunks,
     Stages,
+    StageSpeed,
+    StepExtra,
     Target,
     WorkingSet,
     flavour,
@@ -63,6 +65,8 @@ def given_problem(
     recompute_working_set: WorkingSet = False,
     min_layers: MinLayers = 1,
     target: Target = None,
+    stage_speed: StageSpeed = None,
+    step_extra: StepExtra = "0",
 ) -> "Problem":
     """
     Read the model file and put the options, as they were typed, beside it.
@@ -102,6 +106,10 @@ def given_problem(
         p2p_ms=numbers("--p2p", p2p, "ms"),
         min_layers_per_cell=min_layers,
         target=target,
+        stage_speed=None
+        if stage_speed is None
+        else numbers("--stage-speed", stage_speed, "times the measured speed"),
+        step_extra_ms=numbers("--step-extra", step_extra, "ms"),
     )
 
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from sapp_ppb.cli.tables import rendered
 from sapp_ppb.plan import Outcome, Status
+from sapp_ppb.report.words import step_word
 
 if TYPE_CHECKING:
     from sapp_ppb.planner import ScheduleChoice
@@ -24,10 +25,16 @@ def schedules_text(choices: "Sequence[ScheduleChoice]") -> str:
     """
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("schedule", no_wrap=True)
-    for heading in ("chunks", "makespan,\nms", "ratio", "bubble", "highest\npeak, MB"):
+    for heading in (
+        "chunks",
+        f"{step_word(choices[0].problem)},\nms",
+        "ratio",
+        "bubble",
+        "highest\npeak, MB",
+    ):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("gap")
-    best_ms = choices[0].makespan_ms
+    best_ms = choices[0].step_ms
     for choice in choices:
         problem, outcome = choice.problem, choice.outcome
         name = (problem.schedule_name.value, str(problem.interleave))
@@ -37,8 +44,8 @@ def schedules_text(choices: "Sequence[ScheduleChoice]") -> str:
             table.add_row(*name, "", "", "", "", Text("no plan fits", style="red"))
         else:
             numbers = (
-                f"{choice.makespan_ms:,.1f}",
-                f"{choice.makespan_ms / best_ms:.3f}",
+                f"{choice.step_ms:,.1f}",
+                f"{choice.step_ms / best_ms:.3f}",
                 f"{outcome.bubble.total:.1%}",
                 f"{max(outcome.peak_memory_mb):,.0f}",
             )

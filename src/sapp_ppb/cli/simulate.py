@@ -22,6 +22,8 @@ from sapp_ppb.cli.options import (
     ScheduleOption,
     ShowTimeline,
     StagesIfGiven,
+    StageSpeed,
+    StepExtraIfGiven,
     Tokens,
     refuse_with_json,
     tokens_per_micro_batch,
@@ -39,7 +41,7 @@ SHORT_HELP = "Time a plan that exists."
 HELP = """
 Time a plan that exists and find the peak memory of every stage.
 
-A plan file holds its problem.  So does a configuration of MindFormers, Megatron-LM or torchtitan, and
+A plan file holds its problem.  So does a configuration of a framework that 'sapp-ppb check' reads, and
 a list of layers: give what it does not say; 'sapp-ppb check' says more of it.  A manual YAML file
 (offset and recompute lists of MindFormers under a name) does not: give stages, micro-batches and what
 else differs from the defaults, and --entry when it holds several plans.  Exits with 1 when a stage
@@ -70,6 +72,8 @@ def simulate(
     schedule: ScheduleOption = None,
     micro_batch_group_: GroupOption = None,
     min_layers: MinLayersIfGiven = None,
+    stage_speed: StageSpeed = None,
+    step_extra: StepExtraIfGiven = None,
     tokens: Tokens = None,
     timeline_: ShowTimeline = False,
     output: Output = None,
@@ -101,6 +105,8 @@ def simulate(
         "schedule": schedule,
         "micro_batch_group_": micro_batch_group_,
         "min_layers": min_layers,
+        "stage_speed": stage_speed,
+        "step_extra": step_extra,
     }
     given = {name: value for name, value in options.items() if value is not None}
     if framework_of(plan) is not None:

@@ -24,6 +24,7 @@ from sapp_ppb.report.summary import (
     summary_rows,
     title_text,
 )
+from sapp_ppb.report.words import step_word
 from sapp_ppb.writers import mindformers_lists, mindformers_lists_text
 from sapp_ppb.writers.exports import EXPORTS
 
@@ -79,7 +80,7 @@ def _to_paste(plan: Plan) -> str:
 def _comparison(outcome: Outcome, compared: "Sequence[tuple[str, Timeline]]") -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("compared with", overflow="fold")
-    table.add_column("makespan, ms", justify="right", no_wrap=True)
+    table.add_column(f"{step_word(outcome.problem)}, ms", justify="right", no_wrap=True)
     table.add_column("ratio", justify="right", no_wrap=True)
     table.add_column("memory", overflow="fold")
     for row in baseline_rows(outcome, compared):
@@ -114,7 +115,8 @@ def stages_table(timeline: "Timeline", bar: int) -> Table:
     table.add_column("stage", justify="right")
     for chunk in chunks:
         table.add_column(chunk, overflow="fold")
-    for heading in ("busy", "peak, MB", *_limit_headings(problem)):
+    uneven = problem.stage_speed is not None
+    for heading in (*(["speed"] if uneven else []), "busy", "peak, MB", *_limit_headings(problem)):
         table.add_column(heading, justify="right", no_wrap=True)
     if bar and problem.memory_limit_mb is not None:
         table.add_column(no_wrap=True)
@@ -124,7 +126,9 @@ def stages_table(timeline: "Timeline", bar: int) -> Table:
         if problem.memory_limit_mb is not None:
             used = _used(peak, limits[stage], bar, over=stage in timeline.stages_over)
         limit = [limit_text(limits[stage])] if isinstance(problem.memory_limit_mb, tuple) else []
-        table.add_row(str(stage), *cells, f"{busy / timeline.makespan_ms:.1%}", f"{peak:,.0f}", *limit, *used)
+        speed = [f"{problem.speed_per_stage[stage]:.10g}"] if uneven else []
+        share = f"{busy / timeline.makespan_ms:.1%}"
+        table.add_row(str(stage), *cells, *speed, share, f"{peak:,.0f}", *limit, *used)
     return table
 
 

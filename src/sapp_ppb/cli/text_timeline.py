@@ -7,8 +7,8 @@ from rich.style import Style
 from rich.text import Text
 
 from sapp_ppb.report.blocks import Floats
-from sapp_ppb.report.colours import shade, text_colour
-from sapp_ppb.report.words import time_text
+from sapp_ppb.report.colours import EXTRA, shade, text_colour
+from sapp_ppb.report.words import EXTRA_NAME, time_text
 from sapp_ppb.report.work import WORK_OF_KIND, Work
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.schedules.op import WHOLE
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sapp_ppb.report import Blocks
     from sapp_ppb.simulator import Timeline
 
-_IDLE, _RECOMPUTE = ".", "r"
+_IDLE, _RECOMPUTE, _EXTRA = ".", "r", "/"
 
 
 def timeline_text(timeline: "Timeline", columns: int) -> Text:
@@ -34,20 +34,20 @@ def timeline_text(timeline: "Timeline", columns: int) -> Text:
     names = [f"stage {stage} ".rjust(len(f"stage {stages - 1} ")) for stage in range(stages)]
     width = columns - len(names[0])
     lasts_ms = (blocks.end_ms - blocks.start_ms)[blocks.kind == OpKind.F]
-    if float(np.median(lasts_ms)) * width < timeline.makespan_ms:
+    if float(np.median(lasts_ms)) * width < timeline.step_ms:
         ops = len(blocks.stage) // stages
         return Text(
             f"timeline: {ops} ops a stage do not fit {columns} columns; "
             "look at timeline.png, which --output writes"
         )
     rows = [Text(name) + _row(timeline, blocks, stage, width) for stage, name in enumerate(names)]
-    heading = f"timeline, a column is {time_text(timeline.makespan_ms / width)}"
-    return Text("\n").join([Text(heading), *rows, Text(_legend(blocks))])
+    heading = f"timeline, a column is {time_text(timeline.step_ms / width)}"
+    return Text("\n").join([Text(heading), *rows, Text(_legend(blocks, timeline))])
 
 
 def _row(timeline: "Timeline", blocks: "Blocks", stage: int, width: int) -> Text:
     """Draw the ops of one stage one after the other."""
-    scale, chunks = width / timeline.makespan_ms, timeline.plan.problem.interleave
+    scale, chunks = width / timeline.step_ms, timeline.plan.problem.interleave
     ops = np.flatnonzero(blocks.stage == stage)
     places = [np.rint(time_ms[ops] * scale).astype(int).tolist() for time_ms in _side_by_side(blocks)]
     row = Text()
@@ -58,6 +58,9 @@ def _row(timeline: "Timeline", blocks: "Blocks", stage: int, width: int) -> Text
         again = max(again, start)
         row.append(_RECOMPUTE * (again - start), _style(Work.RECOMPUTE, chunk, chunks))
         row.append(_op_text(blocks, op, max(end - again, 0), chunks), _style(work, chunk, chunks))
+    if timeline.extra_ms:
+        end = round(timeline.extra_ms[stage][1] * scale)
+        row.append(_EXTRA * (end - len(row)), Style(bgcolor=EXTRA))
     return row.append(_IDLE * (width - len(row)))
 
 
@@ -82,11 +85,12 @@ def _style(work: Work, chunk: int, chunks: int) -> Style:
     return Style(color=text_colour(work), bgcolor=shade(work, chunk, chunks))
 
 
-def _legend(blocks: "Blocks") -> str:
+def _legend(blocks: "Blocks", timeline: "Timeline") -> str:
     """Explain the letters that there are."""
     there = [
         f"{kind.name} {work.value}" for kind, work in WORK_OF_KIND.items() if np.any(blocks.kind == kind)
     ]
     again = [f"{_RECOMPUTE} {Work.RECOMPUTE.value}"] if np.any(blocks.recompute_ms) else []
     pairs = ["two that overlap side by side"] if np.any(blocks.overlapped) else []
-    return ", ".join([*there, *again, f"{_IDLE} idle", *pairs])
+    extra = [f"{_EXTRA} {EXTRA_NAME}"] if timeline.extra_ms else []
+    return ", ".join([*there, *again, f"{_IDLE} idle", *pairs, *extra])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from sapp_ppb.costs.layer import Layer
 from sapp_ppb.costs.model import Model
@@ -36,7 +36,10 @@ class EvenCell:
 
 
 def even_cells(
-    model: Model, cells: int, considered: Callable[[Layer], Sequence[Recompute]]
+    model: Model,
+    cells: int,
+    considered: Callable[[Layer], Sequence[Recompute]],
+    shares: Sequence[float] = (),
 ) -> list[EvenCell]:
     """
     Spread the BODY layers evenly along the chain, and price every cell.
@@ -49,6 +52,8 @@ def even_cells(
         Number of cells.
     considered
         Recompute types that a layer may have, least recompute first.
+    shares
+        Relative number of layers of each cell; none, or equal ones, for an even split.
 
     Examples
     --------
@@ -60,6 +65,9 @@ def even_cells(
     """
     chain = [layer for layer in model.bodies for _ in range(layer.count)]
     bounds = [len(chain) * cell // cells for cell in range(cells + 1)]
+    if len(set(shares)) > 1:
+        upto = accumulate(shares, initial=0.0)
+        bounds = [int(len(chain) * before / sum(shares) + 0.5) for before in upto]
     held = [chain[low:high] for low, high in pairwise(bounds)]
     held[0] = [layer for head in model.heads for layer in [head] * head.count] + held[0]
     held[-1] = held[-1] + [layer for tail in model.tails for layer in [tail] * tail.count]

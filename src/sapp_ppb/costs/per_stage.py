@@ -24,6 +24,10 @@ def spread(value: PerStage, stages: int) -> tuple[float, ...]:
     return value if isinstance(value, tuple) else (float(value),) * stages
 
 
+# Devices of one pipeline that differ more are a slip of the pen.
+_SLOWEST, _FASTEST = 1e-3, 1e3
+
+
 def per_stage_faults(option: str, value: PerStage | None, lengths: tuple[int, ...], unit: str) -> list[str]:
     """
     Faults of what an option gives: each number, and how many of them.
@@ -33,14 +37,40 @@ def per_stage_faults(option: str, value: PerStage | None, lengths: tuple[int, ..
     >>> per_stage_faults("p2p", (1.0, -2.0), (1, 2), "ms")
     ['p2p must be a number of at least 0 ms (got -2.0)']
     """
-    if value is None:
-        return []
-    faults = []
-    if isinstance(value, tuple) and lengths and len(value) not in lengths:
-        allowed = " or ".join(str(length) for length in sorted(set(lengths)))
-        faults.append(f"{option} must be one number or {allowed} of them (got {len(value)})")
-    for number in value if isinstance(value, tuple) else (value,):
+    faults = _length_faults(option, value, lengths)
+    for number in _numbers(value):
         usable = isinstance(number, int | float) and not isinstance(number, bool)
         if not usable or not 0 <= number <= LARGEST_NUMBER:
             faults.append(f"{option} must be a number of at least 0 {unit} (got {number!r})")
     return faults
+
+
+def speed_faults(value: PerStage | None, lengths: tuple[int, ...]) -> list[str]:
+    """
+    Faults of the speeds of stages: each number, and how many of them.
+
+    Examples
+    --------
+    >>> speed_faults((1.0, 0.0), (2,))
+    ['stage-speed must be a number from 0.001 to 1,000, 1 for a device as measured (got 0.0)']
+    """
+    faults = _length_faults("stage-speed", value, lengths)
+    for number in _numbers(value):
+        usable = isinstance(number, int | float) and not isinstance(number, bool)
+        if not usable or not _SLOWEST <= number <= _FASTEST:
+            faults.append(
+                f"stage-speed must be a number from {_SLOWEST:g} to {_FASTEST:,.0f}, 1 for a device as "
+                f"measured (got {number!r})"
+            )
+    return faults
+
+
+def _length_faults(option: str, value: PerStage | None, lengths: tuple[int, ...]) -> list[str]:
+    if not isinstance(value, tuple) or not lengths or len(value) in lengths:
+        return []
+    allowed = " or ".join(str(length) for length in sorted(set(lengths)))
+    return [f"{option} must be one number or {allowed} of them (got {len(value)})"]
+
+
+def _numbers(value: PerStage | None) -> tuple[float, ...]:
+    return () if value is None else value if isinstance(value, tuple) else (value,)

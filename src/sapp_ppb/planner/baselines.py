@@ -62,7 +62,7 @@ def _even_split(problem: Problem) -> Ints:
 
 def _bottleneck_split(problem: Problem) -> Ints:
     """
-    Split with the least longest cell, in time without recompute.
+    Split with the least longest cell, in time without recompute at the speed of its stage.
 
     Greedy filling under a cap, and bisection on the cap; O(N log(range)).
     """
@@ -71,28 +71,27 @@ def _bottleneck_split(problem: Problem) -> Ints:
     times = np.repeat(tables.forward_ms + tables.backward_ms[:, Recompute.NONE], counts)
     fixed = tables.fixed.forward_ms + tables.fixed.backward_ms
     least = [problem.least_layers(cell) for cell in range(problem.cells)]
-    low, high = 0.0, float(times.sum() + fixed.sum())
-    sizes = _filled(times, fixed, least, high)
+    speeds = np.array(problem.speed_per_cell)
+    low, high = 0.0, float(times.sum() + fixed.sum()) / float(speeds.min())
+    sizes = _filled(times, fixed, least, high * speeds)
     for _ in range(60):
         middle = (low + high) / 2
-        tried = _filled(times, fixed, least, middle)
+        tried = _filled(times, fixed, least, middle * speeds)
         low, high = (low, middle) if tried is not None else (middle, high)
         sizes = tried if tried is not None else sizes
     return _even_split(problem) if sizes is None else sizes
 
 
 def _filled(
-    times: NDArray[np.float64], fixed: NDArray[np.float64], least: list[int], cap: float
+    times: NDArray[np.float64], fixed: NDArray[np.float64], least: list[int], caps: NDArray[np.float64]
 ) -> Ints | None:
-    """Fill cell after cell up to a cap; None when layers are left over."""
+    """Fill cell after cell, each up to its cap; None when layers are left over."""
     sizes, at, total = [], 0, len(times)
     spent = np.concatenate([[0.0], np.cumsum(times)])
     for cell, fewest in enumerate(least):
         needed_later = sum(least[cell + 1 :])
-        upto = (
-            int(np.searchsorted(spent, spent[at] + max(cap - fixed[cell], 0.0) * (1 + 1e-12), side="right"))
-            - 1
-        )
+        room = max(caps[cell] - fixed[cell], 0.0) * (1 + 1e-12)
+        upto = int(np.searchsorted(spent, spent[at] + room, side="right")) - 1
         upto = min(upto, total - needed_later)
         if upto - at < fewest:
             return None

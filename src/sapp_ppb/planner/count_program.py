@@ -31,7 +31,7 @@ from sapp_ppb.plan import Plan
 from sapp_ppb.planner.path_program import PathProgram
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import problem_rows
-from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked
+from sapp_ppb.simulator.price import LayerTables, layer_tables, most_work_ms
 
 Floats = NDArray[np.float64]
 # Lower and upper bounds of the whole columns.
@@ -304,8 +304,8 @@ def _most_layers(problem: Problem, tables: LayerTables, cutoff_ms: float) -> NDA
     """Layers of each entry that a cell's stage has time for within the cutoff; shape (entries, cells)."""
     least = tables.forward_ms + np.where(tables.considered, tables.backward_ms, np.inf).min(axis=1)
     fixed = tables.fixed.forward_ms + tables.fixed.backward_ms
-    slowest = cutoff_ms * (1 + 1e-9) / (problem.micro_batches * least_share_worked(problem))
-    room = np.maximum(slowest - fixed, 0.0)
+    places = [problem.order.placement.stage_of(cell, problem.stages) for cell in range(problem.cells)]
+    room = np.maximum(most_work_ms(problem, cutoff_ms * (1 + 1e-9))[places] - fixed, 0.0)
     counts = np.array([layer.count for layer in problem.model.bodies])
     most = np.floor(room[None, :] / np.maximum(least[:, None], 1e-300) + 1e-9)
     return np.asarray(np.minimum(most, counts[:, None]).astype(np.int64))

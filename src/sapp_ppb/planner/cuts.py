@@ -9,6 +9,7 @@ take.  An I costs B - W, so it counts in w and, negative, in z; ``price_rule`` s
 every kind of op counts in.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,8 @@ from sapp_ppb.simulator.price import OVERHEAD, TIMES, price_lists, price_rule
 from sapp_ppb.simulator.timeline import hop_times
 
 Floats = NDArray[np.float64]
+
+_SAME = 1e-9  # two times are equal within this share
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,7 +54,7 @@ class Separator:
         self._rule = price_rule(problem)
         self._row_length = np.bincount(graph.stage, minlength=problem.stages).astype(np.int64)
         self._graph = (graph.stage, graph.price, graph.before, graph.giver, hop_times(problem, graph))
-        self._known: set[bytes] = set()
+        self._known: dict[bytes, float] = {}
 
     def forget(self) -> None:
         """Find every path again, also those that were found before."""
@@ -81,7 +84,9 @@ class Separator:
             fixed_ms = float(hops[k]) + float((paid * self._rule[:, :, OVERHEAD]).sum())
             cut = PathCut(uses=folded, fixed_ms=fixed_ms, length_ms=float(totals[k]))
             name = folded.tobytes()
-            if cut.length_ms > above_ms and name not in self._known:
-                self._known.add(name)
+            # Paths through the same ops may end with what different stages do after their last one.
+            known_ms = self._known.get(name, -math.inf) + _SAME * cut.length_ms
+            if cut.length_ms > above_ms and fixed_ms > known_ms:
+                self._known[name] = fixed_ms
                 cuts.append(cut)
         return cuts

@@ -34,10 +34,10 @@ class ScheduleChoice:
     outcome: Outcome | None
 
     @property
-    def makespan_ms(self) -> float:
-        """Makespan of the plan; infinite without one."""
-        makespan = None if self.outcome is None else self.outcome.makespan_ms
-        return float("inf") if makespan is None else makespan
+    def step_ms(self) -> float:
+        """Step of the plan, its makespan and what comes after; infinite without a plan."""
+        step = None if self.outcome is None else self.outcome.step_ms
+        return float("inf") if step is None else step
 
 
 def schedule_problems(problem: Problem, chunks: int | None) -> list[Problem]:
@@ -111,15 +111,15 @@ def plan_schedules(
     for problem in problems:
         choices.append(_choice(problem, first_s, options))
         if _interrupted(choices[-1]):
-            return sorted(choices, key=lambda choice: choice.makespan_ms)
-    choices.sort(key=lambda choice: choice.makespan_ms)
+            return sorted(choices, key=lambda choice: choice.step_ms)
+    choices.sort(key=lambda choice: choice.step_ms)
     for place in _worth_more(choices):
         again = _choice(choices[place].problem, (1 - _FIRST) * time_limit_s / _BEST, options)
-        if again.makespan_ms <= choices[place].makespan_ms or choices[place].outcome is None:
+        if again.step_ms <= choices[place].step_ms or choices[place].outcome is None:
             choices[place] = again
         if _interrupted(again):
             break
-    return sorted(choices, key=lambda choice: choice.makespan_ms)
+    return sorted(choices, key=lambda choice: choice.step_ms)
 
 
 def _choice(problem: Problem, time_limit_s: float, options: dict[str, Any]) -> ScheduleChoice:
@@ -136,7 +136,7 @@ def _interrupted(choice: ScheduleChoice) -> bool:
 
 def _worth_more(choices: Sequence[ScheduleChoice]) -> list[int]:
     """Places of the choices that may still be the fastest: none whose bound is above the best plan."""
-    best_ms = min(choice.makespan_ms for choice in choices)
+    best_ms = min(choice.step_ms for choice in choices)
 
     def may_win(choice: ScheduleChoice) -> bool:
         outcome = choice.outcome

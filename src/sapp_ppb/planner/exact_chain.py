@@ -32,7 +32,7 @@ from sapp_ppb.planner.fronts import CellFronts, Run, cell_fronts, run_between
 from sapp_ppb.planner.highs import LinearProgram
 from sapp_ppb.planner.segments import Segments, chain_segments, shares
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.price import layer_tables, least_share_worked, price_lists, price_rule, prices
+from sapp_ppb.simulator.price import layer_tables, most_work_ms, price_lists, price_rule, prices
 from sapp_ppb.simulator.timeline import batched_makespans
 
 Floats = NDArray[np.float64]
@@ -135,7 +135,7 @@ class ExactChain:
     def _exact(self, usable: NDArray[np.bool_], forward_ms: Floats) -> tuple[_Runs, Segments]:
         """Exact times of the usable runs, and the table of all with the others infinite."""
         tables, problem = layer_tables(self._problem), self._problem
-        slowest = self._cutoff_ms / (problem.micro_batches * least_share_worked(problem))
+        slowest = most_work_ms(problem, self._cutoff_ms).max()
         fronts = cell_fronts(problem, tables, slowest)
         levels = {known.again_mb for each in fronts for known in each}
         share_mb = {again_mb: shares(problem, again_mb) for again_mb in levels}

@@ -20,13 +20,13 @@ class Relaxed:
 
     Attributes
     ----------
-    makespan_ms
+    step_ms
         Of the best plan found, never above that of the plan explained.
     lower_bound_ms
         No plan is faster even so.
     """
 
-    makespan_ms: float
+    step_ms: float
     lower_bound_ms: float
 
 
@@ -37,17 +37,17 @@ class Explanation:
 
     Attributes
     ----------
-    makespan_ms
-        Of the plan explained.
+    step_ms
+        Of the plan explained: its makespan and what comes after.
     unlimited_memory
         The same problem without a memory limit.
     free_recompute
         The same problem, within its memory, in which every recompute type of a layer
         has the backward time of NONE.
     divisible_ms
-        The order of the problem, sends included, when every cell has the same share of
-        all forward work and of all backward work, HEAD and TAIL spread too, and every
-        layer has its fastest type.  It asks for unlimited memory as well, so it is to
+        The order of the problem, sends included, when every cell takes the same share of
+        all forward work and of all backward work, more on faster stages, HEAD and TAIL
+        spread too, and every layer has its fastest type.  It asks for unlimited memory as well, so it is to
         be compared with ``unlimited_memory``: the difference is what comes of layers
         that can not be cut.  No bound: cells that differ can be faster than equal ones.
     busiest_stage, busy
@@ -56,7 +56,7 @@ class Explanation:
         What equal cells lose to filling and draining, as a share of useful work.
     """
 
-    makespan_ms: float
+    step_ms: float
     unlimited_memory: Relaxed
     free_recompute: Relaxed
     divisible_ms: float
@@ -92,7 +92,7 @@ def explain(outcome: Outcome, seconds: float) -> Explanation:
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=3, forward_ms=1)
     >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4)
     >>> explanation = explain(plan_pipeline(problem, time_limit_s=0.1), 0.1)
-    >>> explanation.makespan_ms  # two layers on stage 0: 4 x 6, and B0 comes 1 later than F1 ends
+    >>> explanation.step_ms  # two layers on stage 0: 4 x 6, and B0 comes 1 later than F1 ends
     25.0
     >>> explanation.divisible_ms  # 1.5 layers a stage: (4 + 2 - 1) x 1.5 x 3
     22.5
@@ -100,10 +100,10 @@ def explain(outcome: Outcome, seconds: float) -> Explanation:
     if outcome.plan is None:
         raise InputError("explanation", ["there is no plan to explain, because none fits"])
     plan, timeline = outcome.plan, simulate(outcome.plan)
-    bound_ms = min(outcome.lower_bound_ms or 0.0, timeline.makespan_ms)
+    bound_ms = min(outcome.lower_bound_ms or 0.0, timeline.step_ms)
     busiest = int(timeline.busy_ms.argmax())
     return Explanation(
-        makespan_ms=timeline.makespan_ms,
+        step_ms=timeline.step_ms,
         unlimited_memory=_relaxed(
             plan,
             plan.problem.changed(memory_limit_mb=None, memory_margin=0.0),
@@ -121,16 +121,16 @@ def explain(outcome: Outcome, seconds: float) -> Explanation:
 
 def _relaxed(plan: Plan, problem: Problem, seconds: float, known_ms: float | None = None) -> Relaxed:
     """Best of a short run on the easier problem and of the plan itself in it."""
-    own_ms = simulate(Plan(problem=problem, counts=plan.counts)).makespan_ms
+    own_ms = simulate(Plan(problem=problem, counts=plan.counts)).step_ms
     if known_ms is not None:
-        return Relaxed(makespan_ms=own_ms, lower_bound_ms=known_ms)
+        return Relaxed(step_ms=own_ms, lower_bound_ms=known_ms)
     try:
         found = plan_pipeline(problem, time_limit_s=seconds)
     except (NoPlanFoundError, SolverError):
-        return Relaxed(makespan_ms=own_ms, lower_bound_ms=0.0)
-    if found.makespan_ms is None or found.lower_bound_ms is None:
-        return Relaxed(makespan_ms=own_ms, lower_bound_ms=0.0)
-    return Relaxed(makespan_ms=min(own_ms, found.makespan_ms), lower_bound_ms=found.lower_bound_ms)
+        return Relaxed(step_ms=own_ms, lower_bound_ms=0.0)
+    if found.step_ms is None or found.lower_bound_ms is None:
+        return Relaxed(step_ms=own_ms, lower_bound_ms=0.0)
+    return Relaxed(step_ms=min(own_ms, found.step_ms), lower_bound_ms=found.lower_bound_ms)
 
 
 def _with_free_recompute(problem: Problem) -> Problem:
@@ -144,18 +144,19 @@ def _with_free_recompute(problem: Problem) -> Problem:
 
 
 def _divisible_ms(problem: Problem) -> float:
-    """Makespan with equal cells, every layer in its fastest type."""
+    """Step with cells that take equal times, every layer in its fastest type."""
     tables = layer_tables(problem)
     layers = np.array([layer.count for layer in problem.model.bodies])
     fastest = np.where(tables.considered, tables.backward_ms, np.inf).min(axis=1)
-    forward = float(tables.forward_ms @ layers + tables.fixed.forward_ms.sum()) / problem.cells
-    backward = float(fastest @ layers + tables.fixed.backward_ms.sum()) / problem.cells
-    weight = float(tables.weight_ms @ layers + tables.fixed.weight_ms.sum()) / problem.cells
-    nothing = np.zeros(problem.cells)
+    forward = float(tables.forward_ms @ layers + tables.fixed.forward_ms.sum())
+    backward = float(fastest @ layers + tables.fixed.backward_ms.sum())
+    weight = float(tables.weight_ms @ layers + tables.fixed.weight_ms.sum())
+    nothing, speeds = np.zeros(problem.cells), np.array(problem.speed_per_cell)
+    shares = speeds / speeds.sum()
     costs = CellCosts(
-        forward_ms=nothing + forward,
-        backward_ms=nothing + backward,
-        weight_ms=nothing + weight,
+        forward_ms=shares * forward,
+        backward_ms=shares * backward,
+        weight_ms=shares * weight,
         activation_mb=nothing,
         parameter_mb=nothing,
         again_mb=nothing,

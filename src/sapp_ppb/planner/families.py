@@ -16,6 +16,10 @@ micro-batches are cut into k sequence chunks the first to cross is one of these,
 pre counts as pre / k; where the backward is split, pre is left out; where pairs overlap,
 a stage works at least 1 - a / 2 of M t_s.  The overhead of the
 ops is part of f and b: k ops each, or more where the backward is split.
+
+f and b are the stage's own: what a device as measured takes, over the stage's speed.
+Where stages do something after their last op, M t_s and that of s is one more bound, and
+all paths above that come back up to stage 0 have that of stage 0 behind them.
 """
 
 import numpy as np
@@ -38,18 +42,24 @@ class PathFamilies:
     Parameters
     ----------
     segments
-        Times of every run of layers on every stage, overhead left out; lower values give lower bounds.
+        Times of every run of layers on every stage as measured: speeds and overhead left out; lower
+        values give lower bounds.
     """
 
     def __init__(self, problem: Problem, segments: Segments) -> None:
         overhead_ms = problem.sequence_chunks * problem.model.op_overhead_ms
+        speeds = np.array(problem.speed_per_stage)[:, None, None]
         self._segments = Segments(
-            forward_ms=segments.forward_ms + overhead_ms, total_ms=segments.total_ms + 2 * overhead_ms
+            forward_ms=segments.forward_ms / speeds + overhead_ms,
+            total_ms=segments.total_ms / speeds + 2 * overhead_ms,
         )
+        self._extra_ms = problem.extra_per_stage_ms
         self._micro_batches = problem.micro_batches
         self._worked = problem.micro_batches * least_share_worked(problem)
         self._is_1f1b = problem.schedule_name is ScheduleName.ONE_F_ONE_B
         self._crossing = 0.0 if splits_backward(problem) else 1.0 / problem.sequence_chunks
+        # Whole backwards end on stage 0, which works on then.
+        self._last_ms = 0.0 if splits_backward(problem) else self._extra_ms[0]
         self._stages, self._size = segments.total_ms.shape[:2]
         self._rest_ms = self._least_rest(np.isfinite(segments.total_ms))
 
@@ -62,7 +72,7 @@ class PathFamilies:
         total = float(self._rest_ms[0, 0])
         if not np.isfinite(total):
             return float("inf")
-        low, high = 0.0, total * (self._micro_batches + 2 * self._stages)
+        low, high = 0.0, total * (self._micro_batches + 2 * self._stages) + max(self._extra_ms)
         while not self._reaches_end(high):
             low, high = high, 2 * high
         for _ in range(_BISECTIONS):
@@ -124,6 +134,7 @@ class PathFamilies:
         before = spent[:, None]
         reached = np.isfinite(before)
         lb1 = np.where(reached, self._crossing * np.where(reached, before, 0.0) + self._worked * t, np.inf)
+        lb1 = np.maximum(lb1 + self._last_ms, self._worked * t + self._extra_ms[stage])
         if not self._is_1f1b:
             return np.asarray(np.where(np.isfinite(self._rest_ms[stage + 1])[None, :], lb1, np.inf))
         # Where t is infinite every family is; b must only not spoil that with 0 x infinity.
@@ -133,7 +144,7 @@ class PathFamilies:
         q = max(micro_batches - stages + stage, 0)
         lb2 = total + (micro_batches - 1) * b + q * f
         lb3 = total + (micro_batches - 1) * f + q * b
-        longest = np.maximum(lb1, np.maximum(lb2, lb3))
+        longest = np.maximum(lb1, np.maximum(lb2, lb3) + self._last_ms)
         if stage >= stages - micro_batches:
-            longest = np.maximum(longest, total + after + (q * t if q else 0.0))
+            longest = np.maximum(longest, total + after + (q * t if q else 0.0) + self._last_ms)
         return np.asarray(longest)

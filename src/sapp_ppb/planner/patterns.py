@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sapp_ppb.planner.fronts import CellFronts, FrontTooLargeError, Run, cell_fronts, run_between
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import problem_rows
-from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked, price_rule, prices
+from sapp_ppb.simulator.price import LayerTables, layer_tables, most_work_ms, price_rule, prices
 from sapp_ppb.simulator.timeline import batched_makespans
 
 Floats = NDArray[np.float64]
@@ -100,12 +100,12 @@ def list_patterns(problem: Problem, cutoff_ms: float) -> list[StagePatterns]:
         When there are too many.
     """
     tables = layer_tables(problem)
-    slowest = cutoff_ms * (1 + _ROUNDING) / (problem.micro_batches * least_share_worked(problem))
-    fronts = cell_fronts(problem, tables, slowest)
+    slowest = most_work_ms(problem, cutoff_ms * (1 + _ROUNDING)).tolist()
+    fronts = cell_fronts(problem, tables, max(slowest))
     patterns = []
     try:
         for stage in range(problem.stages):
-            patterns.append(_Stage(problem, tables, stage, slowest).patterns(fronts))
+            patterns.append(_Stage(problem, tables, stage, slowest[stage]).patterns(fronts))
             if sum(len(each.layers) for each in patterns) > _MOST_PATTERNS:
                 raise TooManyPatternsError
     except FrontTooLargeError as error:

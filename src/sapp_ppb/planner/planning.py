@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy, refuse_other_cells
 from sapp_ppb.planner.bounds import lower_bound
 from sapp_ppb.planner.budget import budget_for
+from sapp_ppb.planner.orders import check_reordering, plan_orders
 from sapp_ppb.planner.run import PROVEN, Run, Watch
 from sapp_ppb.planner.warm_up import compile_kernels
 from sapp_ppb.planner.ways import plan_ways
@@ -31,6 +33,7 @@ def plan_pipeline(
     threads: int = 1,
     warm_start: Plan | None = None,
     watch: Watch | None = None,
+    reorder_stages: bool = False,
 ) -> Outcome:
     """
     Find the fastest plan within the memory limits, and a bound on any plan.
@@ -51,6 +54,9 @@ def plan_pipeline(
         A plan to begin with, for a problem with the same cells.
     watch
         Called now and then with the progress.
+    reorder_stages
+        Choose as well which device does the work of which stage: speeds and memory limits
+        that differ between stages move together.
 
     Returns
     -------
@@ -70,27 +76,33 @@ def plan_pipeline(
     _check_fix(problem)
     known = None if warm_start is None else _plan_for(problem, warm_start)
     ways = _ways(problem)
+    if reorder_stages:
+        check_reordering(problem)
     compile_kernels()  # before the clock starts: a first run compiles for some 20 s
+    options: dict[str, Any] = {"gap": gap, "seed": seed, "threads": threads, "watch": watch}
+    if reorder_stages:
+        return plan_orders(
+            problem,
+            time_limit_s=time_limit_s,
+            known=known,
+            plan=lambda each, seconds: plan_pipeline(each, time_limit_s=seconds, warm_start=known, **options),
+            plain=ways[0].problem is problem and len(type_sets(problem)) == 1,
+            **options,
+        )
     if len(ways) > 1 or ways[0].problem is not problem:
         return plan_ways(
             problem,
             ways,
             time_limit_s=time_limit_s,
-            gap=gap,
-            seed=seed,
-            threads=threads,
             known=known,
-            watch=watch,
+            **options,
         )
     sets = type_sets(problem)
     runs = (
         Run(
             problem=each,
             budget=budget_for(each, time_limit_s / len(sets)),
-            gap=gap,
-            seed=seed,
-            watch=watch,
-            threads=threads,
+            **options,
             known=None if known is None else _plan_for(each, known, refuse=False),
         )
         for each in sets
@@ -246,9 +258,9 @@ def _needed(outcome: Outcome) -> float:
 def _renamed(problem: Problem, best: Outcome, bound_ms: float, seconds: float) -> Outcome:
     """Tell the outcome of the last run as the whole problem's, with the least bound of all."""
     assert best.plan is not None, "an outcome with a plan"  # noqa: S101
-    assert best.makespan_ms is not None, "an outcome with a plan"  # noqa: S101
-    bound_ms = min(bound_ms, best.makespan_ms)
-    proven = best.makespan_ms - bound_ms <= PROVEN * best.makespan_ms
+    assert best.step_ms is not None, "an outcome with a plan"  # noqa: S101
+    bound_ms = min(bound_ms, best.step_ms)
+    proven = best.step_ms - bound_ms <= PROVEN * best.step_ms
     stopped_by = StoppedBy.BUDGET if best.stopped_by is StoppedBy.PROOF else best.stopped_by
     return replace(
         best,

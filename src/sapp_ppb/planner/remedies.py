@@ -141,8 +141,13 @@ def _with_chunks(problem: Problem, chunks: int) -> Callable[[], Problem]:
 
 
 def _stages(problem: Problem) -> Iterator[Candidate]:
-    """Add a stage like the others, where all are alike in memory; the time of a hop holds nothing."""
+    """Add a stage like the others, where all are alike in memory; times that stages have hold nothing."""
     if problem.fix is not None:
         return
     if not isinstance(problem.memory_limit_mb, tuple) and not isinstance(problem.constant_memory_mb, tuple):
-        yield ("stages", problem.stages + 1), lambda: replace(problem, stages=problem.stages + 1, p2p_ms=0.0)
+        yield (
+            ("stages", problem.stages + 1),
+            lambda: replace(
+                problem, stages=problem.stages + 1, p2p_ms=0.0, stage_speed=None, step_extra_ms=0.0
+            ),
+        )

@@ -7,7 +7,6 @@ from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy, WithoutTarget
 from sapp_ppb.planner.planning import plan_pipeline
 from sapp_ppb.planner.run import PROVEN, Watch
 from sapp_ppb.problem import Problem
-from sapp_ppb.targets import is_nested
 
 
 def with_cost_of_target(
@@ -30,10 +29,10 @@ def with_cost_of_target(
         there is no plan or no target.
     """
     problem, plan = outcome.problem, outcome.plan
-    if plan is None or problem.target is None or outcome.makespan_ms is None:
+    if plan is None or problem.target is None or outcome.step_ms is None:
         return outcome
     if not target_restricts(problem):
-        known = WithoutTarget(makespan_ms=outcome.makespan_ms, lower_bound_ms=outcome.lower_bound_ms or 0.0)
+        known = WithoutTarget(makespan_ms=outcome.step_ms, lower_bound_ms=outcome.lower_bound_ms or 0.0)
         return replace(outcome, without_target=known)
     free = problem.changed(target=None)
     answer = plan_pipeline(
@@ -44,19 +43,19 @@ def with_cost_of_target(
         warm_start=Plan(problem=free, counts=plan.counts),
         watch=watch,
     )
-    assert answer.makespan_ms is not None, "it begins with a plan"  # noqa: S101
+    assert answer.step_ms is not None, "it begins with a plan"  # noqa: S101
     known = WithoutTarget(
-        makespan_ms=min(answer.makespan_ms, outcome.makespan_ms), lower_bound_ms=answer.lower_bound_ms or 0.0
+        makespan_ms=min(answer.step_ms, outcome.step_ms), lower_bound_ms=answer.lower_bound_ms or 0.0
     )
     return _with_bound(replace(outcome, without_target=known), known.lower_bound_ms)
 
 
 def _with_bound(outcome: Outcome, bound_ms: float) -> Outcome:
     """Raise the bound to one of all plans, which may prove this one optimal."""
-    if outcome.makespan_ms is None or bound_ms <= (outcome.lower_bound_ms or 0.0):
+    if outcome.step_ms is None or bound_ms <= (outcome.lower_bound_ms or 0.0):
         return outcome
-    bound_ms = min(bound_ms, outcome.makespan_ms)
-    if outcome.makespan_ms - bound_ms > PROVEN * outcome.makespan_ms:
+    bound_ms = min(bound_ms, outcome.step_ms)
+    if outcome.step_ms - bound_ms > PROVEN * outcome.step_ms:
         return replace(outcome, lower_bound_ms=bound_ms)
     return replace(outcome, lower_bound_ms=bound_ms, status=Status.OPTIMAL, stopped_by=StoppedBy.PROOF)
 
@@ -65,11 +64,11 @@ def target_restricts(problem: Problem) -> bool:
     """
     Whether a target leaves out any plan.
 
-    Nested types of one kind of layer matter only where SELECTIVE and COMM compete.
+    Of MindFormers, nested types of one kind of layer matter only where SELECTIVE and COMM compete.
     """
     if problem.target is None:
         return False
-    if not is_nested(problem.target) or len(problem.model.bodies) > 1:
+    if problem.target != "mindformers" or len(problem.model.bodies) > 1:
         return True
     types = problem.considered(problem.model.bodies[0])
     return Recompute.SELECTIVE in types and Recompute.COMM in types

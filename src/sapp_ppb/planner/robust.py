@@ -34,14 +34,14 @@ class NoisyPlan:
     ----------
     plan
         The plan.
-    makespan_ms
-        Without noise.
+    step_ms
+        Step without noise: the makespan and what comes after.
     median_ms, p95_ms
         Median and 95th percentile over the draws.
     """
 
     plan: Plan
-    makespan_ms: float
+    step_ms: float
     median_ms: float
     p95_ms: float
 
@@ -84,8 +84,9 @@ def robustness(outcome: Outcome, noise: float, *, draws: int = DRAWS) -> Robustn
     In each draw the time of every single layer, HEAD and TAIL too, is multiplied by a factor
     of its own: log-normal, of mean 1 and relative standard deviation ``noise``.  Forward,
     backward and weight gradients of a layer share its factor, and all plans have the same
-    draws.  What the model adds to ops and hops does not vary.  The others are those met while
-    planning and, where these are fewer, splits with one layer moved to the next cell.
+    draws.  What the model adds to ops and hops, and what stages do after their last op, does
+    not vary.  The others are those met while planning and, where these are fewer, splits with
+    one layer moved to the next cell.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ def robustness(outcome: Outcome, noise: float, *, draws: int = DRAWS) -> Robustn
         raise InputError("noise", [f"must be from 0 to {LARGEST_NOISE:.0%} (got {noise!r})"])
     factors = _factors(outcome.problem, noise, draws, outcome.seed)
     others = [_noisy(plan, factors) for plan in _others(outcome, outcome.plan)]
-    ranked = sorted(others, key=lambda each: each.makespan_ms)
+    ranked = sorted(others, key=lambda each: each.step_ms)
     return Robustness(noise=noise, draws=draws, plans=(_noisy(outcome.plan, factors), *ranked))
 
 
@@ -151,7 +152,7 @@ def _noisy(plan: Plan, factors: _Factors) -> NoisyPlan:
     makespans = batched_makespans(problem, price_lists(rule, times_ms))
     return NoisyPlan(
         plan=plan,
-        makespan_ms=float(makespans[0]),
+        step_ms=float(makespans[0]),
         median_ms=float(np.median(makespans[1:])),
         p95_ms=float(np.percentile(makespans[1:], _HIGH)),
     )

@@ -65,7 +65,7 @@ class Progress:
     phase
         What is being done, in a word.
     best_ms
-        Makespan of the best plan so far; None before there is one.
+        Step of the best plan so far; None before there is one.
     bound_ms
         Proven lower bound so far.
     seconds
@@ -79,7 +79,7 @@ class Progress:
 
     @property
     def gap(self) -> float | None:
-        """Share of the makespan that is not proven necessary."""
+        """Share of the step that is not proven necessary."""
         return None if self.best_ms is None else max(0.0, 1 - self.bound_ms / self.best_ms)
 
 
@@ -116,8 +116,8 @@ class Run:
     bound_ms: float = 0.0
     started: float = field(default_factory=time.monotonic)
     _searches: list[Search] = field(default_factory=list)
-    _met: dict[Plan, float] = field(default_factory=dict)  # the fastest plans met, and their makespans
-    _tried_ms: float | None = None  # makespan that was last to be proven
+    _met: dict[Plan, float] = field(default_factory=dict)  # the fastest plans met, and their steps
+    _tried_ms: float | None = None  # step that was last to be proven
 
     @property
     def seconds(self) -> float:
@@ -192,7 +192,7 @@ class Run:
 
     def _prove_chain(self) -> StoppedBy | None:
         """Prove the best plan optimal, or find a better one, where a stage has one chunk."""
-        cutoff = None if self.best is None else self.best.makespan_ms
+        cutoff = None if self.best is None else self.best.step_ms
         if self.problem.interleave > 1 or cutoff is None or cutoff == self._tried_ms:
             return None
         self._tried_ms = cutoff
@@ -223,7 +223,7 @@ class Run:
                     self._consider(progress.plan)
                 if progress.layers is not None and number % _GUIDED_EVERY == 0:
                     self._search_near(search, progress.layers)
-                    tree.lower_cutoff(self.best.makespan_ms)
+                    tree.lower_cutoff(self.best.step_ms)
                 self._report("proof")
                 if reason := self._reason_to_stop():
                     return reason
@@ -244,7 +244,7 @@ class Run:
 
     def _tree(self, best: Timeline) -> Tree[Any, Any]:
         """Branch and bound over patterns where they can be listed, over counts elsewhere."""
-        cutoff, centre = best.makespan_ms, price(best.plan).times_ms
+        cutoff, centre = best.step_ms, price(best.plan).times_ms
         if self.problem.cells > _MOST_CELLS:
             return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
         try:
@@ -265,25 +265,25 @@ class Run:
 
     def _take(self, search: Search, state: State) -> None:
         """Believe the simulator, not the search: time the plan anew and check its memory."""
-        known = math.inf if self.best is None else self.best.makespan_ms
-        makespan_ms = float(state.score[3])
-        if state.score[2] == 0.0 and makespan_ms < known * (1 - _ROUNDING):
+        known = math.inf if self.best is None else self.best.step_ms
+        step_ms = float(state.score[3])
+        if state.score[2] == 0.0 and step_ms < known * (1 - _ROUNDING):
             plan = search.plan_of(state)
             if plan is not None:
                 self._consider(plan)
-        elif state.score[2] == 0.0 and search.is_exact and self._is_among_the_fastest(makespan_ms):
+        elif state.score[2] == 0.0 and search.is_exact and self._is_among_the_fastest(step_ms):
             plan = search.plan_of(state)
             if plan is not None and may_be(plan):
-                self._remember(plan, makespan_ms)
+                self._remember(plan, step_ms)
         self._report("search")
 
-    def _is_among_the_fastest(self, makespan_ms: float) -> bool:
-        return len(self._met) <= RUNNERS_UP or makespan_ms < max(self._met.values())
+    def _is_among_the_fastest(self, step_ms: float) -> bool:
+        return len(self._met) <= RUNNERS_UP or step_ms < max(self._met.values())
 
-    def _remember(self, plan: Plan, makespan_ms: float) -> None:
+    def _remember(self, plan: Plan, step_ms: float) -> None:
         """Keep the fastest plans met, the best one among them."""
-        if self._is_among_the_fastest(makespan_ms):
-            self._met[plan] = makespan_ms
+        if self._is_among_the_fastest(step_ms):
+            self._met[plan] = step_ms
         if len(self._met) > RUNNERS_UP + 1:
             del self._met[max(self._met, key=lambda met: self._met[met])]
 
@@ -294,7 +294,7 @@ class Run:
 
     def _report(self, phase: str) -> None:
         if self.watch is not None:
-            best_ms = None if self.best is None else self.best.makespan_ms
+            best_ms = None if self.best is None else self.best.step_ms
             self.watch(Progress(phase=phase, best_ms=best_ms, bound_ms=self.bound_ms, seconds=self.seconds))
 
     def _consider(self, plan: Plan) -> None:
@@ -303,13 +303,13 @@ class Run:
         timeline = simulate(plan)
         if not timeline.fits_memory:
             return
-        self._remember(plan, timeline.makespan_ms)
-        if self.best is None or timeline.makespan_ms < self.best.makespan_ms:
+        self._remember(plan, timeline.step_ms)
+        if self.best is None or timeline.step_ms < self.best.step_ms:
             self.best = timeline
 
     def _reason_to_stop(self) -> StoppedBy | None:
         if self.best is not None:
-            gap = 1 - self.bound_ms / self.best.makespan_ms
+            gap = 1 - self.bound_ms / self.best.step_ms
             if gap <= PROVEN:
                 return StoppedBy.PROOF
             if gap <= self.gap:
@@ -321,7 +321,7 @@ class Run:
 
     def _polished(self, best: Timeline) -> Timeline:
         """Prefer less recompute, lower peaks and smoother splits among plans that are no slower."""
-        slowest = best.makespan_ms * (1 + _ROUNDING)
+        slowest = best.step_ms * (1 + _ROUNDING)
         candidates = [best]
         if self._searches and self.seconds < self.budget.stop_s:
             moves = min(_POLISHING_MOVES, self.budget.moves // _POLISHED)
@@ -329,19 +329,20 @@ class Run:
             if polished is not None and may_be(polished):
                 candidates.append(simulate(polished))
         candidates += [simulate(tidied(each.plan)) for each in candidates]
-        usable = [each for each in candidates if each.fits_memory and each.makespan_ms <= slowest]
+        usable = [each for each in candidates if each.fits_memory and each.step_ms <= slowest]
         return min(usable, key=tie_rank, default=best)
 
     def _feasible(self, best: Timeline, stopped_by: StoppedBy) -> Outcome:
         best = self._polished(best)
-        bound = min(self.bound_ms, best.makespan_ms)
-        proven = best.makespan_ms - bound <= PROVEN * best.makespan_ms
+        bound = min(self.bound_ms, best.step_ms)
+        proven = best.step_ms - bound <= PROVEN * best.step_ms
         return Outcome(
             problem=self.problem,
             plan=best.plan,
             status=Status.OPTIMAL if proven else Status.FEASIBLE,
             stopped_by=StoppedBy.PROOF if proven else stopped_by,
             makespan_ms=best.makespan_ms,
+            step_ms=best.step_ms,
             lower_bound_ms=bound,
             peak_memory_mb=best.peak_memory_mb,
             bubble=best.bubble,

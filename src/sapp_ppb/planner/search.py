@@ -202,6 +202,7 @@ class Search:
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem = problem
         self._nested = is_nested(problem.target)
+        self._speeds = np.array(problem.speed_per_cell)
         self._split = None if problem.fix is None else problem.fix.layers
         self._may_shift = self._split is None
         self.tables = search_tables(problem)
@@ -243,13 +244,13 @@ class Search:
         spread
             How far a boundary may move, in cells.
         weights
-            Relative time of each cell; shape (cells,).  None: all alike.
+            Relative time of each cell; shape (cells,).  None: all alike.  Faster stages do more in it.
         """
         tables, cells = self.tables, self.problem.cells
         times = tables.fwd + tables.bwd[:, Recompute.NONE]
         before = tables.fixed[0, 0] + tables.fixed[1, 0]
         total = before + times.sum() + tables.fixed[0, -1] + tables.fixed[1, -1]
-        shares = np.ones(cells) if weights is None else weights
+        shares = self._speeds if weights is None else weights * self._speeds
         upto = np.cumsum(shares)[:-1] / shares.sum()
         targets = total * (upto + spread * self._numbers.uniform(-1, 1, cells - 1) / cells)
         # A boundary falls on the layer whose middle is next.
@@ -328,7 +329,7 @@ class Search:
     def _scale(self, state: State) -> float:
         if np.isfinite(state.score[1]):
             return float(state.score[1])
-        work = state.costs[0].sum() + state.costs[1].sum()
+        work = ((state.costs[0] + state.costs[1]) / self._speeds).sum()
         return float(work) * self.problem.micro_batches / self.problem.stages
 
     def _round(self, state: State, moves: int, hot: float, cold: float, ceiling_ms: float = np.inf) -> None:
@@ -400,7 +401,7 @@ class Search:
         """Time the best plan of a state on the graph in use."""
         plan = self.plan_of(state)
         if plan is not None:
-            state.score[3] = simulate(plan).makespan_ms
+            state.score[3] = simulate(plan).step_ms
 
     def polish(self, plan: Plan, ceiling_ms: float, moves: int) -> Plan | None:
         """

@@ -244,7 +244,7 @@ def repair(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def load_spread(costs, cells_of):  # type: ignore[no-untyped-def]
+def load_spread(costs, cells_of, rule):  # type: ignore[no-untyped-def]
     """
     How uneven the stages' loads are: their 8-norm over their mean.
 
@@ -256,7 +256,8 @@ def load_spread(costs, cells_of):  # type: ignore[no-untyped-def]
     for s in range(stages):
         load = 0.0
         for cell in cells_of[s]:
-            load += costs[0, cell] + costs[1, cell]
+            # What a full backward takes, also where the order has it in two parts.
+            load += rule[0, cell, 0] * costs[0, cell] + rule[1, cell, 1] * costs[1, cell]
         total += load
         powers += load**8
     return (powers / stages) ** 0.125 / (total / stages)
@@ -308,7 +309,7 @@ def anneal(  # type: ignore[no-untyped-def]
     durations, ends = np.empty(rule.shape[0] * cells), np.empty(len(g_price))
     uses = np.empty(rule.shape[0] * cells)
     new_over = over.copy()
-    spread = load_spread(costs, cells_of)
+    spread = load_spread(costs, cells_of, rule)
     simulated = 0
     for move in range(moves):
         temperature = hot * (cold / hot) ** (move / moves)
@@ -336,7 +337,7 @@ def anneal(  # type: ignore[no-untyped-def]
         excess = new_over.sum()
         if excess > score[0]:
             continue
-        threshold, guide = math.inf, temperature * guidance * load_spread(new_costs, cells_of)
+        threshold, guide = math.inf, temperature * guidance * load_spread(new_costs, cells_of, rule)
         if score[0] == 0.0:
             threshold = score[1] - temperature * math.log(1.0 - uniform(random))
             # The guide counts in comparisons only; it fades as the temperature falls.
@@ -364,7 +365,7 @@ def anneal(  # type: ignore[no-untyped-def]
         bound[:], rec[:], banned[:] = new_bound, new_rec, new_banned
         costs[:, :] = new_costs
         over[:] = new_over
-        spread = load_spread(costs, cells_of)
+        spread = load_spread(costs, cells_of, rule)
         score[0], score[1] = excess, makespan
         if excess < score[2] or (excess == score[2] and makespan < score[3]):
             best_bound[:], best_rec[:], best_banned[:] = bound, rec, banned

@@ -157,9 +157,9 @@ class Tree(Generic[R, P]):
     def _closed_ms(self) -> float:
         return self._cutoff_ms * (1 - _CLOSED)
 
-    def lower_cutoff(self, makespan_ms: float) -> None:
+    def lower_cutoff(self, step_ms: float) -> None:
         """Look for plans faster than one that was found elsewhere."""
-        self._cutoff_ms = min(self._cutoff_ms, makespan_ms)
+        self._cutoff_ms = min(self._cutoff_ms, step_ms)
 
     def run(self, work: int, deadline: float) -> Iterator[TreeProgress]:
         """
@@ -206,8 +206,8 @@ class Tree(Generic[R, P]):
         """Keep the plan of a whole solution when it beats the cutoff, by the simulator."""
         plan = self._program.plan_of(point)
         timeline = simulate(plan)
-        if timeline.fits_memory and timeline.makespan_ms < self._cutoff_ms:
-            self._cutoff_ms, self._met = timeline.makespan_ms, plan
+        if timeline.fits_memory and timeline.step_ms < self._cutoff_ms:
+            self._cutoff_ms, self._met = timeline.step_ms, plan
 
     def _node(self, region: R, least_ms: float, rounds: int, deadline: float) -> _Node[R, P]:
         """Bound a region, and drop what its reduced costs rule out."""

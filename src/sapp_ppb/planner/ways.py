@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sapp_ppb.costs import Recompute
-from sapp_ppb.errors import NoPlanFoundError
+from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
 from sapp_ppb.planner.bounds import lower_bound, work_bound
 from sapp_ppb.planner.budget import Budget, budget_for
@@ -25,8 +25,9 @@ from sapp_ppb.planner.least_memory import least_memory
 from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch, may_be
 from sapp_ppb.planner.search import Search
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import Timeline, simulate
-from sapp_ppb.simulator.price import layer_tables, least_share_worked
+from sapp_ppb.simulator.price import layer_tables, least_share_worked, most_work_ms
 from sapp_ppb.targets import Way, target_named
 
 # Moves that tell what a way is worth, as a share of a way's own, and the most.
@@ -48,8 +49,8 @@ class _Tasted:
     bound_ms: float
 
     @property
-    def makespan_ms(self) -> float:
-        return math.inf if self.timeline is None else self.timeline.makespan_ms
+    def step_ms(self) -> float:
+        return math.inf if self.timeline is None else self.timeline.step_ms
 
 
 def plan_ways(
@@ -87,12 +88,12 @@ def plan_ways(
     started = time.monotonic()
     best, tasted = _taste(ways, time_limit_s / len(ways), seed, known)
     if best is None and _nothing_fits(ways):
-        return _infeasible(problem, started, seed)
+        return _infeasible(problem, ways, started, seed)
     options = {"gap": gap, "seed": seed, "watch": watch, "threads": threads}
     deadline = started + budget_for(problem, time_limit_s).stop_s
     rivals = _Rivals(tasted=tasted, best=best, known=known, deadline=deadline, options=options)
     left_s = time_limit_s
-    for each in sorted(range(len(ways)), key=lambda number: tasted[number].makespan_ms):
+    for each in sorted(range(len(ways)), key=lambda number: tasted[number].step_ms):
         if each in (still_open := rivals.open_ways()):
             share_s = left_s / min(len(still_open), _BEST)
             seconds = max(share_s, _LEAST_SHARE * time_limit_s / len(ways))
@@ -146,14 +147,14 @@ class _Rivals:
 
     @property
     def _cutoff_ms(self) -> float:
-        return math.inf if self.best is None else self.best.makespan_ms
+        return math.inf if self.best is None else self.best.step_ms
 
     def _bound_ms(self, number: int) -> float:
         """Bound of a way; infinite where another one has all its plans that matter."""
         return bound_within(self._problems[number], self._cutoff_ms, self.bounds_ms[number])
 
     def bound_ms(self) -> float:
-        """Bound of all ways: the best plan's makespan when none can be better."""
+        """Bound of all ways: the best plan's step when none can be better."""
         return min(self._cutoff_ms, *map(self._bound_ms, range(len(self._problems))))
 
     def open_ways(self) -> list[int]:
@@ -194,7 +195,7 @@ def _fastest_others(best: Plan | None, met: Sequence[Plan]) -> tuple[Plan, ...]:
         return ()
     as_asked = dict.fromkeys(Plan(problem=best.problem, counts=plan.counts) for plan in met)
     others = [plan for plan in as_asked if plan != best]
-    return tuple(sorted(others, key=lambda plan: simulate(plan).makespan_ms)[:RUNNERS_UP])
+    return tuple(sorted(others, key=lambda plan: simulate(plan).step_ms)[:RUNNERS_UP])
 
 
 def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
@@ -216,7 +217,7 @@ def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
     tables = layer_tables(problem)
     none, more = tables.backward_ms[:, Recompute.NONE], tables.backward_ms[:, rule.recompute]
     least = float((tables.forward_ms + np.minimum(none, more)).min())
-    stage_ms = cutoff_ms * (1 + 1e-9) / (problem.micro_batches * least_share_worked(problem))
+    stage_ms = float(most_work_ms(problem, cutoff_ms * (1 + 1e-9)).max())
     most = max(1, math.floor(stage_ms / least + 1e-9))
     if rule.first > most:
         return math.inf
@@ -225,7 +226,7 @@ def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
     never = sum(layer.count for layer in bodies[subject:])
     picked = max(0.0, problem.model.body_count * rule.first / most - never)
     extra = max(0.0, float((more - none)[:subject].min()))
-    share = problem.micro_batches * least_share_worked(problem) / problem.stages
+    share = problem.micro_batches * least_share_worked(problem) / sum(problem.speed_per_stage)
     return max(known_ms, work_bound(problem) + share * picked * extra)
 
 
@@ -236,7 +237,7 @@ def _taste(
     best: Timeline | None = None
     tasted = []
     for way in ways:
-        cutoff_ms = math.inf if best is None else best.makespan_ms
+        cutoff_ms = math.inf if best is None else best.step_ms
         bound_ms = bound_within(way.problem, cutoff_ms, 0.0)
         if bound_ms < cutoff_ms:
             bound_ms = max(bound_ms, lower_bound(way.problem))
@@ -250,11 +251,11 @@ def _taste(
             plan = search.plan_of(state)
             found += [] if plan is None else [simulate(plan)]
         fitting = [each for each in found if each.fits_memory and may_be(each.plan)]
-        timeline = min(fitting, key=lambda each: each.makespan_ms, default=None)
+        timeline = min(fitting, key=lambda each: each.step_ms, default=None)
         if timeline is None and bound_ms < math.inf and not _follows_places(way):
             timeline, bound_ms = _lightest(way, bound_ms)
         tasted.append(_Tasted(way=way, timeline=timeline, bound_ms=bound_ms))
-        if timeline is not None and (best is None or timeline.makespan_ms < best.makespan_ms):
+        if timeline is not None and (best is None or timeline.step_ms < best.step_ms):
             best = timeline
     return best, tasted
 
@@ -299,8 +300,13 @@ def _nothing_fits(ways: Sequence[Way]) -> bool:
     )
 
 
-def _infeasible(problem: Problem, started: float, seed: int) -> Outcome:
-    shortage = find_shortage(problem, time_limit_s=5.0)
+def _infeasible(problem: Problem, ways: Sequence[Way], started: float, seed: int) -> Outcome:
+    """Say why nothing fits; where there is one way only, of the plans that it has."""
+    shortage = find_shortage(ways[0].problem if len(ways) == 1 else problem, time_limit_s=5.0)
+    remedies = tuple(
+        (change, value) for change, value in shortage.remedies if _is_open(problem, change, value)
+    )
+    shortage = replace(shortage, remedies=remedies)
     return Outcome(
         problem=problem,
         plan=None,
@@ -312,11 +318,24 @@ def _infeasible(problem: Problem, started: float, seed: int) -> Outcome:
     )
 
 
+def _is_open(problem: Problem, change: str, value: float | str) -> bool:
+    """Whether a change is of what was asked for, and leaves what the target can say."""
+    if change in ("fix", "recompute"):
+        return getattr(problem, change) is not None
+    if change != "schedule":
+        return True
+    try:
+        changed = problem.changed(schedule=ScheduleName(str(value)), micro_batch_group=None)
+    except InputError:
+        return False
+    return not target_named(problem.target or "").refuses(changed)
+
+
 def _told(
     problem: Problem, best: Timeline, bound_ms: float, stopped_by: StoppedBy, started: float, seed: int
 ) -> Outcome:
     """Tell the best plan of all ways as the whole problem's, with the least bound of all."""
-    proven = best.makespan_ms - bound_ms <= PROVEN * best.makespan_ms
+    proven = best.step_ms - bound_ms <= PROVEN * best.step_ms
     unproven = StoppedBy.BUDGET if stopped_by is StoppedBy.PROOF else stopped_by
     return Outcome(
         problem=problem,
@@ -324,6 +343,7 @@ def _told(
         status=Status.OPTIMAL if proven else Status.FEASIBLE,
         stopped_by=StoppedBy.PROOF if proven else unproven,
         makespan_ms=best.makespan_ms,
+        step_ms=best.step_ms,
         lower_bound_ms=bound_ms,
         peak_memory_mb=best.peak_memory_mb,
         bubble=best.bubble,

@@ -19,6 +19,9 @@ class Framework(StrEnum):
     MINDFORMERS = "mindformers"
     MEGATRON = "megatron"
     TORCHTITAN = "torchtitan"
+    COLOSSALAI = "colossalai"
+    DEEPSPEED = "deepspeed"
+    PYTORCH = "pytorch"
     CSV = "csv"
     JSON = "json"
 
@@ -26,8 +29,17 @@ class Framework(StrEnum):
 _KNOWN = (
     "a YAML of MindFormers (with parallel_config or recompute_config), a model_config.yaml, argument list or "
     "launch script of Megatron-LM (with --pipeline-model-parallel-size), a TOML or Python configuration of "
-    "torchtitan, a CSV of layers (index,name,stage,chunk,recompute) and a JSON of layers (sapp-ppb-layers)"
+    "torchtitan, Python of Colossal-AI (HybridParallelPlugin), DeepSpeed (PARTS) or PyTorch's pipelining "
+    "(PIPELINE_STAGES or split_spec) or a JSON of such names, a CSV of layers "
+    "(index,name,stage,chunk,recompute) and a JSON of layers (sapp-ppb-layers)"
 )
+# Names that the Python or JSON of a framework has, and no other.
+_LITERALS = (
+    (Framework.COLOSSALAI, re.compile(r"\b(HybridParallelPlugin|num_(ckpt_)?layers_per_stage|pp_style)\b")),
+    (Framework.PYTORCH, re.compile(r"\b(pipeline_stages|split_spec|torch\.distributed\.pipelining)\b", re.I)),
+    (Framework.DEEPSPEED, re.compile(r"\b(deepspeed|PipelineModule|PARTS|activation_checkpoint_interval)\b")),
+)
+_OF_TORCHTITAN = re.compile(r"\btorchtitan\b|\bpipeline_parallel_degree\b|_per_model_part\b")
 _PLAN = re.compile(rf'"format"\s*:\s*"{PLAN_FORMAT}"')
 _LAYERS = re.compile(r'"format"\s*:\s*"sapp-ppb-layers"')
 _HEADER = re.compile(r'"?index"?\s*,\s*"?name"?\s*,\s*"?stage"?\s*,')
@@ -63,9 +75,11 @@ def framework_of(path: str | PathLike[str]) -> Framework | None:
     'megatron'
     """
     name = str(path).lower()
-    if name.endswith((".toml", ".py")) or ".py::" in name:
+    if name.endswith(".toml") or ".py::" in name:
         return Framework.TORCHTITAN
     text = _beginning(path)
+    if name.endswith(".py"):
+        return _of_literals(text) or Framework.TORCHTITAN
     if _PLAN.search(text) or _INIT.search(text):
         return None
     for framework, is_its in (
@@ -77,7 +91,14 @@ def framework_of(path: str | PathLike[str]) -> Framework | None:
     ):
         if is_its(text):
             return framework
-    return None
+    return _of_literals(text) if name.endswith(".json") else None
+
+
+def _of_literals(text: str) -> Framework | None:
+    """Tell whose names a text has; None for none, and for those of torchtitan."""
+    if _OF_TORCHTITAN.search(text):
+        return None
+    return next((framework for framework, names in _LITERALS if names.search(text)), None)
 
 
 def is_plan_file(path: str | PathLike[str]) -> bool:
@@ -153,6 +174,18 @@ def _reader(
         from sapp_ppb.readers.torchtitan_config import read_torchtitan
 
         return lambda path: read_torchtitan(path, layers)
+    if framework is Framework.COLOSSALAI:
+        from sapp_ppb.readers.colossalai_config import read_colossalai
+
+        return lambda path: read_colossalai(path, layers)
+    if framework is Framework.DEEPSPEED:
+        from sapp_ppb.readers.deepspeed_config import read_deepspeed
+
+        return lambda path: read_deepspeed(path, layers)
+    if framework is Framework.PYTORCH:
+        from sapp_ppb.readers.pytorch_config import read_pytorch
+
+        return lambda path: read_pytorch(path, layers)
     from sapp_ppb.readers.layer_list import read_layer_list
 
     return read_layer_list

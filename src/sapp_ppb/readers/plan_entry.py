@@ -41,6 +41,13 @@ def _numbers(place: str, value: object) -> str | None:
     return next((fault for fault in faults if fault), None)
 
 
+def _whole_numbers(place: str, value: object) -> str | None:
+    if not isinstance(value, list):
+        return f"{place} must be a list of whole numbers (got {shown(value)})"
+    faults = (_whole(f"{place}[{index}]", number) for index, number in enumerate(value))
+    return next((fault for fault in faults if fault), None)
+
+
 def _names(place: str, value: object) -> str | None:
     if not isinstance(value, list):
         return f"{place} must be a list of names (got {shown(value)})"
@@ -146,6 +153,8 @@ PROBLEM_KEYS: Mapping[str, Check] = {
     "flavour": _or(partial(_word, words=tuple(Flavour))),
     "order": _or(_object),
     "estimate": _boolean,
+    "stage_speed": _or(_per_stage),
+    "step_extra_ms": _per_stage,
 }
 FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object, "places": _object}
 PLACES_KEYS: Mapping[str, Check] = {
@@ -158,6 +167,7 @@ ORDER_KEYS: Mapping[str, Check] = {"path": text_fault, "sha256": _hash}
 OUTCOME_KEYS: Mapping[str, Check] = {
     "status": partial(_word, words=tuple(status.value for status in Status)),
     "makespan_ms": _or(number_fault),
+    "step_ms": _or(number_fault),
     "lower_bound_ms": _or(number_fault),
     "gap": _or(number_fault),
     "stopped_by": partial(_word, words=tuple(reason.value for reason in StoppedBy)),
@@ -166,6 +176,7 @@ OUTCOME_KEYS: Mapping[str, Check] = {
     "peak_memory_mb": _numbers,
     "bubble": _or(_object),
     "without_target": _object,
+    "stage_order": _whole_numbers,
     "infeasible": _object,
 }
 WITHOUT_TARGET_KEYS: Mapping[str, Check] = {"makespan_ms": number_fault, "lower_bound_ms": number_fault}
@@ -203,6 +214,10 @@ _OPTIONAL = frozenset(
         "flavour",
         "order",
         "estimate",
+        "stage_speed",
+        "step_extra_ms",
+        "step_ms",
+        "stage_order",
         "without_target",
         "infeasible",
         "proven",

@@ -210,6 +210,11 @@ def _check_whole(raw: dict[str, Any], found: _Findings) -> None:
     """Check what only several keys together show: a plan, or why there is none."""
     outcome, counts = raw["outcome"], raw.get("counts")
     stages = raw["problem"]["stages"]
+    devices = outcome.get("stage_order")
+    if devices is not None and (len(devices) != stages or sorted(devices) != list(range(len(devices)))):
+        found.faults.append(
+            f"outcome.stage_order must list every device from 0 to {stages - 1} once (got {shown(devices)})"
+        )
     if outcome["status"] == Status.INFEASIBLE:
         if counts:
             found.faults.append("counts must be left out when the status is infeasible")
@@ -236,6 +241,7 @@ def _outcome(raw: dict[str, Any], model: Model, folder: Path) -> Outcome:
         status=Status(known["status"]),
         stopped_by=StoppedBy(known["stopped_by"]),
         makespan_ms=known["makespan_ms"],
+        step_ms=known.get("step_ms"),
         lower_bound_ms=known["lower_bound_ms"],
         peak_memory_mb=tuple(known["peak_memory_mb"]),
         bubble=None if known["bubble"] is None else _bubble(known["bubble"]),
@@ -245,6 +251,7 @@ def _outcome(raw: dict[str, Any], model: Model, folder: Path) -> Outcome:
         without_target=WithoutTarget(**{key: known["without_target"][key] for key in WITHOUT_TARGET_KEYS})
         if "without_target" in known
         else None,
+        stage_order=tuple(known["stage_order"]) if "stage_order" in known else None,
     )
 
 

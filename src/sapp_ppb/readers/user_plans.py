@@ -2,7 +2,7 @@
 The plans that a user already has, put under one problem so that they can be compared.
 
 What a plan decides stays its own: layers, recompute, chunks, schedule.  What is given
-is the problem's: model, stages, micro-batches, limits and links.
+is the problem's: model, stages, micro-batches, limits, links and devices.
 """
 
 import warnings
@@ -33,6 +33,8 @@ _GIVEN = (
     "p2p_ms",
     "p2p_mode",
     "recompute_working_set",
+    "stage_speed",
+    "step_extra_ms",
 )
 
 
@@ -61,7 +63,7 @@ def read_user_plans(path: str | PathLike[str], problem: Problem) -> tuple[NamedP
     Warns
     -----
     FileNote
-        When a plan file was made for other micro-batches, limits or links, or a
+        When a plan file was made for other micro-batches, limits, links or devices, or a
         configuration breaks a rule of its framework.
 
     Raises

@@ -21,17 +21,17 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
+from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path as Outline
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
 from sapp_ppb.errors import InputError
 from sapp_ppb.files import whole_file
-from sapp_ppb.report.colours import PAPER
+from sapp_ppb.report.colours import HATCHED, PAPER
 
 Entry = tuple[Sequence[str] | Mapping[str, Any], str]
-"""Colours, or how a line looks, and what they mean."""
+"""Colours, or how a line or a hatched box looks, and what they mean."""
 
 WIDTH_IN, DOTS_PER_IN, POINTS_PER_IN = 14.0, 150, 72
 LEFT_IN, RIGHT_IN, TOP_IN, BOTTOM_IN = 0.6, 0.3, 0.75, 0.9
@@ -211,10 +211,7 @@ def write_beside(axes: Axes, stage: int, text: str, *, strong: bool = False) -> 
 
 def draw_legend(axes: Axes, entries: Sequence[Entry]) -> None:
     """Explain colours and lines below axes: shades of one kind side by side, and what they are."""
-    handles = [
-        Line2D([], [], **mark) if isinstance(mark, Mapping) else tuple(map(_patch, mark))
-        for mark, _ in entries
-    ]
+    handles = [_mark(mark) if isinstance(mark, Mapping) else tuple(map(_patch, mark)) for mark, _ in entries]
     axes.legend(
         handles,
         [label for _, label in entries],
@@ -257,6 +254,17 @@ def draw_strips(axes: Axes, until: float, layers: Sequence[tuple[ArrayLike, Arra
     extent = (0.0, until, stages - 0.5, -0.5)
     # Scaled by whoever shows it, so that the bytes do not grow with the picture.
     axes.imshow(image.reshape(-1, columns, 3), extent=extent, aspect="auto", interpolation="none")
+
+
+def _mark(look: Mapping[str, Any]) -> Line2D | Patch:
+    return Patch(**look) if "hatch" in look else Line2D([], [], **look)
+
+
+def draw_hatched(axes: Axes, left: ArrayLike, right: ArrayLike, rows: ArrayLike, height: float) -> None:
+    """Draw what stages do after their last op, a box in each row."""
+    middle = np.asarray(rows)
+    outline = boxes(left, right, middle - height / 2, middle + height / 2)
+    axes.add_patch(PathPatch(outline, **HATCHED, zorder=3))
 
 
 def _patch(colour: str) -> Patch:

@@ -19,6 +19,9 @@ _SHADES = {
     Work.RECOMPUTE: ("#5d2830", "#44121b"),
 }
 IDLE, PAPER = "#f4f4f4", "#ffffff"
+# What stages do after their last op: hatched, so that it is taken for no kind of work.
+EXTRA, EXTRA_LINES = "#e4e4e4", "#8a8a8a"
+HATCHED: dict[str, Any] = {"facecolor": EXTRA, "edgecolor": EXTRA_LINES, "hatch": "/////", "linewidth": 0.0}
 
 CONSTANT, PARAMETERS, ACTIVATIONS = "#4d4d4d", "#bdbdbd", "#4a83bd"
 BETWEEN = "#b9d3ec"  # activations that are held for a part of the time

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.report.blocks import Blocks, timeline_blocks
+from sapp_ppb.report.blocks import Blocks, Floats, timeline_blocks
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator import Timeline
 from sapp_ppb.simulator.graph import op_graph
@@ -27,8 +27,8 @@ class Waits:
         end in time for it, that of its stage; -1 for an op that waited for nothing;
         shape (ops,).
     path
-        Ops of one longest path, first to last.  Where several end with the step, that
-        of the lowest stage.
+        Ops of one longest path, first to last: where stages do something after their last
+        op, of the one that decides the step.  Where several end with it, that of the lowest stage.
     """
 
     waited_for: Ints
@@ -45,7 +45,7 @@ def find_waits(timeline: Timeline) -> Waits:
     Returns
     -------
     Waits
-        The durations and hops of its path add up to the makespan.
+        The durations and hops of its path, and what comes after its last op, add up to the step.
 
     Notes
     -----
@@ -82,7 +82,16 @@ def find_waits(timeline: Timeline) -> Waits:
     ready_ms = np.where(awaited >= 0, end_ms[awaited] + sent_ms, -np.inf)
     # Of what is ready together, argmax takes the first.
     waited_for = awaited[ready_ms.argmax(axis=0), np.arange(len(giver))]
-    return Waits(waited_for=waited_for, path=_path(waited_for, int(end_ms.argmax())))
+    return Waits(waited_for=waited_for, path=_path(waited_for, _last_op(timeline, end_ms)))
+
+
+def _last_op(timeline: Timeline, end_ms: Floats) -> int:
+    """Find the op with which the step ends, or behind which what ends it begins."""
+    if not timeline.extra_ms:
+        return int(end_ms.argmax())
+    done_ms = [done for _, done in timeline.extra_ms]
+    lengths = [len(row) for row in timeline.end_ms]
+    return sum(lengths[: int(np.argmax(done_ms)) + 1]) - 1
 
 
 def overlapped_forwards(blocks: Blocks) -> Ints:

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isinf
 
+import numpy as np
+
 from sapp_ppb.report.critical_path import Waits
+from sapp_ppb.report.words import EXTRA_NAME
 from sapp_ppb.simulator import Timeline
 
 # A stage this close to its limit has no room for a layer that is recomputed less.
@@ -84,10 +87,11 @@ def step_parts(timeline: Timeline) -> tuple[Part, ...]:
 def limit_rows(timeline: Timeline, waits: Waits) -> list[tuple[str, str]]:
     """Say what limits a plan, each a name and a sentence without a full stop."""
     makespan_ms, busy_ms = timeline.makespan_ms, timeline.busy_ms
-    busiest = int(busy_ms.argmax())
+    busiest, whole = int(busy_ms.argmax()), "makespan" if timeline.extra_ms else "step"
     largest = max(step_parts(timeline)[1:], key=lambda part: part.ms)
     lost = (
-        f"{largest.name}: {largest.ms:,.1f} ms, {largest.ms / makespan_ms:.1%} of the step; {largest.remedy}"
+        f"{largest.name}: {largest.ms:,.1f} ms, {largest.ms / makespan_ms:.1%} of the {whole}; "
+        f"{largest.remedy}"
         if largest.ms > 1e-9 * makespan_ms
         else "nothing is lost: every stage does useful work from the first op to the last"
     )
@@ -96,11 +100,21 @@ def limit_rows(timeline: Timeline, waits: Waits) -> list[tuple[str, str]]:
         (
             "busiest stage",
             f"stage {busiest} works {busy_ms[busiest]:,.1f} ms, {busy_ms[busiest] / makespan_ms:.1%} of the "
-            f"step; the stages work {busy_ms.mean() / makespan_ms:.1%} of it on average",
+            f"{whole}; the stages work {busy_ms.mean() / makespan_ms:.1%} of it on average",
         ),
         ("longest path", _path_text(timeline, waits)),
+        *_extra_rows(timeline),
         ("memory", _memory_text(timeline)),
     ]
+
+
+def _extra_rows(timeline: Timeline) -> list[tuple[str, str]]:
+    """Say what time outside the pipeline adds, where there is any."""
+    if not timeline.extra_ms:
+        return []
+    added_ms = timeline.step_ms - timeline.makespan_ms
+    said = f"adds {added_ms:,.1f} ms, {added_ms / timeline.step_ms:.1%} of the step with it"
+    return [(EXTRA_NAME, said if added_ms > 1e-9 * timeline.step_ms else "adds nothing: it is hidden")]
 
 
 def _path_text(timeline: Timeline, waits: Waits) -> str:
@@ -114,11 +128,13 @@ def _path_text(timeline: Timeline, waits: Waits) -> str:
             stage += 1
         on_stage[stage] += float(timeline.end_ms[stage][at - first] - timeline.start_ms[stage][at - first])
     most = max(range(len(on_stage)), key=on_stage.__getitem__)
-    sending = timeline.makespan_ms - sum(on_stage)
-    hops = f", {sending:,.1f} ms of it sending" if sending > 1e-6 * timeline.makespan_ms else ""
+    # Where something is done after the last ops, a path need not end with the makespan.
+    whole_ms = float(np.concatenate(timeline.end_ms)[waits.path[-1]])
+    sending = whole_ms - sum(on_stage)
+    hops = f", {sending:,.1f} ms of it sending" if sending > 1e-6 * whole_ms else ""
     return (
         f"{len(waits.path):,} ops that wait for one another make the step as long as it is; "
-        f"{on_stage[most] / timeline.makespan_ms:.1%} of that time is on stage {most}{hops}"
+        f"{on_stage[most] / whole_ms:.1%} of that time is on stage {most}{hops}"
     )
 
 

@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from sapp_ppb.problem import Problem
 from sapp_ppb.report.blocks import Blocks
-from sapp_ppb.report.colours import shade, text_colour
+from sapp_ppb.report.colours import EXTRA, EXTRA_LINES, shade, text_colour
 from sapp_ppb.report.critical_path import Waits, overlapped_forwards
 from sapp_ppb.report.memory_curve import StageMemory
 from sapp_ppb.report.summary import cell_text
 from sapp_ppb.report.work import Work, work_shares
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator import Timeline
-from sapp_ppb.simulator.price import price, without_recompute
+from sapp_ppb.simulator.price import price, price_rule, without_recompute
 
 Floats = NDArray[np.float64]
 
@@ -57,13 +57,17 @@ def page_data(
     """
     problem, plan = timeline.plan.problem, timeline.plan
     costs = price(plan)
-    again = (costs.backward_ms - without_recompute(plan).backward_ms) / problem.sequence_chunks
+    added = costs.backward_ms - without_recompute(plan).backward_ms
+    again = added * price_rule(problem)[OpKind.B, :, 1]
     limits = problem.limit_per_stage_mb
     names = _names(blocks, problem)
     thinned = is_thinned(timeline)
     whole = timeline.makespan_ms
     return {
         "makespan_ms": whole,
+        "step_ms": timeline.step_ms,
+        "extra_ms": [_rounded(np.array(span), timeline.step_ms) for span in timeline.extra_ms],
+        "extra_colours": [EXTRA, EXTRA_LINES],
         "stages": problem.stages,
         "chunks": problem.interleave,
         "cells": [

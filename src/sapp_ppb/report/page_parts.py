@@ -9,7 +9,7 @@ from math import isinf
 from string import Template
 
 from sapp_ppb.plan import Outcome, Status
-from sapp_ppb.report.colours import shade
+from sapp_ppb.report.colours import EXTRA, shade
 from sapp_ppb.report.critical_path import Waits
 from sapp_ppb.report.limits import Part, limit_rows, step_parts
 from sapp_ppb.report.page_data import MOST_OPS, is_thinned
@@ -23,6 +23,7 @@ from sapp_ppb.report.summary import (
     summary_rows,
     title_text,
 )
+from sapp_ppb.report.words import EXTRA_NAME
 from sapp_ppb.report.work import Work
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator import Timeline
@@ -130,7 +131,7 @@ def _summary(outcome: Outcome, timeline: Timeline, tokens: int | None) -> str:
     near = outcome.status is Status.OPTIMAL or (outcome.gap is not None and outcome.gap <= _NEAR)
     tone = "bad" if over else "good" if near else ""
     tiles = (
-        (f"{timeline.makespan_ms:,.1f} ms", "one step", ""),
+        (f"{timeline.step_ms:,.1f} ms", "one step", ""),
         (words, "memory" if over else "guarantee", tone),
         (f"{max(timeline.peak_memory_mb):,.0f} MB", "highest peak of a stage", ""),
         (f"{plan.recomputed_layers:,} of {plan.problem.model.body_count:,}", "layers recomputed", ""),
@@ -158,7 +159,8 @@ def _timeline(timeline: Timeline) -> str:
         thinned=_thinned(timeline) if thinned else "",
         recompute=_SHOW_RECOMPUTE if recomputed else "",
         find="" if thinned else _FIND,
-        legend="".join(f"<li>{_swatch(shade(work))}{work.value}</li>" for work in works),
+        legend="".join(f"<li>{_swatch(shade(work))}{work.value}</li>" for work in works)
+        + (f"<li>{_swatch(EXTRA)}{EXTRA_NAME}</li>" if timeline.extra_ms else ""),
         click="Click a stage to see its memory below." if thinned else "Click an op to keep it.",
     )
 
@@ -190,20 +192,26 @@ def _stages(timeline: Timeline) -> str:
     limits, one = problem.limit_per_stage_mb, problem.interleave == 1
     limited = not isinf(limits[0])
     headings = ["stage"] + (["layers"] if one else [f"chunk {c}" for c in range(problem.interleave)])
-    headings += ["busy", "", "peak, MB"] + (["limit, MB", "of limit", ""] if limited else [])
+    uneven = problem.stage_speed is not None
+    headings += (
+        (["speed"] if uneven else [])
+        + ["busy", "", "peak, MB"]
+        + (["limit, MB", "of limit", ""] if limited else [])
+    )
     rows = []
     for stage, (busy_ms, peak) in enumerate(zip(timeline.busy_ms, timeline.peak_memory_mb, strict=True)):
         busy, limit = busy_ms / timeline.makespan_ms, limits[stage]
         used = peak / limit if limit > 0 else float(peak > 0)
         row = [str(stage)]
         row += [_text(cell_text(timeline.plan, stage, chunk)) for chunk in range(problem.interleave)]
+        row += [f"{problem.speed_per_stage[stage]:.10g}"] if uneven else []
         row += [f"{busy:.1%}", _bar(busy, "busy"), f"{peak:,.0f}"]
         if limited:
             kind = "over" if stage in timeline.stages_over else "held"
             row += [limit_text(limit), share_text(used), _bar(used, kind)]
         rows.append(row)
-    first = 1 + problem.interleave
-    return _table("Stages", headings, rows, [0, first, *range(first + 2, first + 5)])
+    first = 1 + problem.interleave + uneven
+    return _table("Stages", headings, rows, [0, first - uneven, first, *range(first + 2, first + 5)])
 
 
 def _lists(lists: Mapping[str, str]) -> str:

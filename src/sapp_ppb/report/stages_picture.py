@@ -9,9 +9,9 @@ from matplotlib.patches import PathPatch
 
 from sapp_ppb.report import canvas
 from sapp_ppb.report.blocks import Floats, timeline_blocks
-from sapp_ppb.report.colours import ACTIVATIONS, CONSTANT, LIMIT_LINE, OVER_LIMIT, PARAMETERS, shade
+from sapp_ppb.report.colours import ACTIVATIONS, CONSTANT, HATCHED, LIMIT_LINE, OVER_LIMIT, PARAMETERS, shade
 from sapp_ppb.report.memory_curve import memory_curve
-from sapp_ppb.report.words import memory_text, peak_text, problem_text, step_text
+from sapp_ppb.report.words import EXTRA_NAME, memory_text, peak_text, problem_text, step_text
 from sapp_ppb.report.work import work_spans
 from sapp_ppb.simulator import Timeline
 
@@ -59,12 +59,16 @@ def _draw_time(axes: Axes, timeline: Timeline) -> None:
     """Stack the kinds of work of every stage."""
     stages, blocks = timeline.plan.problem.stages, timeline_blocks(timeline)
     canvas.label_stages(axes, stages)
-    canvas.label_across(axes, timeline.makespan_ms, "ms of a step")
+    canvas.label_across(axes, timeline.step_ms, "ms of a step")
     done_ms, entries = np.zeros(stages), list[canvas.Entry]()
     for work, spans in work_spans(blocks).items():
         lasts_ms = np.bincount(blocks.stage[spans.op], spans.busy_ms, stages).astype(float)
         done_ms = _stack(axes, done_ms, lasts_ms, shade(work))
         entries.append(([shade(work)], work.value))
+    if timeline.extra_ms:
+        lasts_ms = np.array(timeline.plan.problem.extra_per_stage_ms)
+        canvas.draw_hatched(axes, done_ms, done_ms + lasts_ms, np.arange(stages), _BAR)
+        entries.append((HATCHED, EXTRA_NAME))
     axes.axvline(timeline.makespan_ms, color="#000000", linewidth=0.8)
     busy = timeline.busy_ms / timeline.makespan_ms
     for stage in canvas.labelled(stages):

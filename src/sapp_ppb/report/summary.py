@@ -40,7 +40,8 @@ def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = No
         Tokens of a micro-batch; None leaves out what they come to a second.
     """
     planned = outcome.status is not Status.FEASIBLE or outcome.seconds > 0
-    rows = [("makespan", f"{timeline.makespan_ms:,.1f} ms"), *_rates(timeline, tokens)]
+    rows = [("makespan", f"{timeline.makespan_ms:,.1f} ms"), *_step_rows(timeline)]
+    rows += _rates(timeline, tokens)
     if outcome.lower_bound_ms is not None:
         rows.append(("lower bound", f"{outcome.lower_bound_ms:,.1f} ms"))
         rows.append(("gap", _gap_text(outcome)))
@@ -50,6 +51,8 @@ def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = No
         rows.append(("stopped by", f"{outcome.stopped_by.value}: {_STOPPED[outcome.stopped_by]}"))
     if outcome.without_target is not None:
         rows.append(("target", target_text(outcome, outcome.without_target)))
+    if outcome.stage_order is not None:
+        rows.append(("stage order", _order_text(outcome.stage_order)))
     rows.append(("bubble", bubble_text(timeline.bubble)))
     rows.append(("highest peak", _peak_text(timeline)))
     rows += _limit_rows(outcome.problem)
@@ -66,12 +69,42 @@ def estimate_rows(problem: Problem) -> list[tuple[str, str]]:
     return [("estimate", f"{words}, not measured; measure before the plan is relied upon")] if words else []
 
 
+def _step_rows(timeline: "Timeline") -> list[tuple[str, str]]:
+    """Say the step with what comes after the last ops, where anything does."""
+    problem = timeline.plan.problem
+    if not problem.has_extra:
+        return []
+    last = max(range(problem.stages), key=lambda stage: timeline.extra_ms[stage][1])
+    extra_ms = problem.extra_per_stage_ms[last]
+    return [
+        (
+            "step",
+            f"{timeline.step_ms:,.1f} ms with time outside the pipeline; stage {last} ends it, "
+            f"{extra_ms:,.10g} ms after its last op",
+        )
+    ]
+
+
+def _order_text(order: Sequence[int]) -> str:
+    """
+    Say which device each stage runs on.
+
+    Examples
+    --------
+    >>> _order_text((2, 0, 1))
+    '2 0 1: for each stage its device, a place in the speeds and limits as given'
+    """
+    return (
+        f"{' '.join(map(str, order))}: for each stage its device, a place in the speeds and limits as given"
+    )
+
+
 def _rates(timeline: "Timeline", tokens: int | None) -> list[tuple[str, str]]:
     """Say what a micro-batch takes of the step, and how many tokens a second that is."""
     micro_batches = timeline.plan.problem.micro_batches
-    rows = [("step time", f"{timeline.makespan_ms / micro_batches:,.1f} ms per micro-batch")]
+    rows = [("step time", f"{timeline.step_ms / micro_batches:,.1f} ms per micro-batch")]
     if tokens is not None:
-        a_second = 1000 * tokens * micro_batches / timeline.makespan_ms
+        a_second = 1000 * tokens * micro_batches / timeline.step_ms
         rows.append(
             ("tokens", f"{a_second:,.0f} per second, {tokens:,} in each of {micro_batches} micro-batches")
         )
@@ -140,7 +173,7 @@ def _status_text(outcome: Outcome) -> str:
 
 def target_text(outcome: Outcome, free: WithoutTarget) -> str:
     """Say what the target's limits cost; a percentage is rounded up."""
-    makespan_ms = outcome.makespan_ms or 0.0
+    makespan_ms = outcome.step_ms or 0.0
     title = target_named(outcome.problem.target or "").title
     if makespan_ms <= free.lower_bound_ms * (1 + _SAME):
         return f"what {title} can not say costs nothing: no plan at all is faster"
@@ -256,13 +289,13 @@ def counts_text(counts: Sequence[int]) -> str:
 def baseline_rows(
     outcome: Outcome, timed: "Sequence[tuple[str, Timeline]]"
 ) -> list[tuple[str, str, str, str]]:
-    """Name, makespan, ratio to the plan's and whether it fits, of every baseline."""
-    best = outcome.makespan_ms or math.nan
+    """Name, step, ratio to the plan's and whether it fits, of every baseline."""
+    best = outcome.step_ms or math.nan
     rows = [("this plan", f"{best:,.1f}", "1.000", "fits")]
     for name, timeline in timed:
         over = timeline.stages_over
         fits = f"over on {len(over)} of {outcome.problem.stages} stages" if over else "fits"
-        rows.append((name, f"{timeline.makespan_ms:,.1f}", f"{timeline.makespan_ms / best:.3f}", fits))
+        rows.append((name, f"{timeline.step_ms:,.1f}", f"{timeline.step_ms / best:.3f}", fits))
     return rows
 
 

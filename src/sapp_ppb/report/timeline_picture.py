@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from sapp_ppb.errors import InputError
 from sapp_ppb.report import canvas
 from sapp_ppb.report.blocks import Blocks, Floats, timeline_blocks
-from sapp_ppb.report.colours import IDLE, PAPER, shade, text_colour
-from sapp_ppb.report.words import estimate_text, over_text, problem_text, step_text, time_text
+from sapp_ppb.report.colours import HATCHED, IDLE, PAPER, shade, text_colour
+from sapp_ppb.report.words import EXTRA_NAME, estimate_text, over_text, problem_text, step_text, time_text
 from sapp_ppb.report.work import Spans, Work, work_shares, work_spans
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator import Timeline
@@ -82,14 +82,14 @@ def _one(timeline: Timeline) -> Figure:
     figure = canvas.new_figure(stages * canvas.row_height_in(stages, total=5.5, least=0.14, most=0.5))
     canvas.fix_margins(figure)
     axes = figure.subplots()
-    note = _draw_rows(axes, timeline, timeline.makespan_ms)
+    note = _draw_rows(axes, timeline, timeline.step_ms)
     canvas.write_heading(axes, problem_text(timeline.plan.problem), f"{step_text(timeline)}{note}")
     canvas.draw_legend(axes, _legend([timeline], apart=not note))
     return figure
 
 
 def _several(timelines: Mapping[str, Timeline]) -> Figure:
-    until_ms = max(timeline.makespan_ms for timeline in timelines.values())
+    until_ms = max(timeline.step_ms for timeline in timelines.values())
     stages = [timeline.plan.problem.stages for timeline in timelines.values()]
     row_in = canvas.row_height_in(max(stages), total=3.2, least=0.1, most=0.35)
     figure = canvas.new_figure(sum(stages) * row_in + (len(stages) - 1) * _BETWEEN_IN)
@@ -102,7 +102,7 @@ def _several(timelines: Mapping[str, Timeline]) -> Figure:
         over = f", {over_text(timeline)}" if timeline.stages_over else ""
         guessed = estimate_text(timeline.plan.problem)
         canvas.write_heading(axes, f"{name}{over}", f"{step_text(timeline)}{notes[-1]}{guessed}")
-        axes.axvline(timeline.makespan_ms, color="#000000", linewidth=0.8)
+        axes.axvline(timeline.step_ms, color="#000000", linewidth=0.8)
         if axes is not every[-1]:
             axes.set_xlabel("")
     canvas.draw_legend(every[-1], _legend(list(timelines.values()), apart=not all(notes)))
@@ -115,6 +115,9 @@ def _draw_rows(axes: Axes, timeline: Timeline, until_ms: float) -> str:
     canvas.label_stages(axes, stages)
     canvas.label_across(axes, until_ms, "ms")
     dots_per_ms = axes.get_window_extent().width / until_ms
+    if timeline.extra_ms:
+        begin_ms, done_ms = np.array(timeline.extra_ms).T
+        canvas.draw_hatched(axes, begin_ms, done_ms, np.arange(stages), canvas.ROW)
     busy_ms = float((blocks.end_ms - blocks.start_ms).sum())
     if busy_ms / len(blocks.stage) * dots_per_ms >= _LEAST_DOTS:
         _draw_ops(axes, blocks, timeline.plan.problem.interleave, dots_per_ms)
@@ -201,4 +204,5 @@ def _legend(timelines: Sequence[Timeline], *, apart: bool) -> list[canvas.Entry]
         for work in Work
         if work in there
     ]
-    return [*entries, ([IDLE], "idle")]
+    extra = [(HATCHED, EXTRA_NAME)] if any(timeline.extra_ms for timeline in timelines) else []
+    return [*entries, ([IDLE], "idle"), *extra]

@@ -15,6 +15,7 @@ import numpy as np
 from sapp_ppb.files import whole_file
 from sapp_ppb.report.blocks import Blocks, Floats, Ints, messages, timeline_blocks
 from sapp_ppb.report.memory_curve import memory_curve
+from sapp_ppb.report.words import EXTRA_NAME
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.schedules.op import WHOLE
 from sapp_ppb.simulator import Timeline
@@ -67,6 +68,7 @@ def _about(timeline: Timeline) -> dict[str, object]:
         "micro_batches": problem.micro_batches,
         "schedule": problem.schedule_name.value,
         "makespan_ms": timeline.makespan_ms,
+        **({"step_ms": timeline.step_ms} if timeline.extra_ms else {}),
         "peak_memory_mb": list(timeline.peak_memory_mb),
         "units": "ts and dur in microseconds, args in milliseconds, memory in MB of 2^20 bytes",
     }
@@ -100,6 +102,8 @@ def trace_events(timeline: Timeline) -> Iterator[str]:
         yield from _names(stage, beside=ops.overlap(first, end))
         for index in range(first, end):
             yield from ops.events(index)
+        if timeline.extra_ms:
+            yield _extra(stage, *timeline.extra_ms[stage])
         times_us = _microseconds(_nanoseconds(curve.time_ms)).tolist()
         for time_us, memory_mb in zip(times_us, curve.memory_mb.tolist(), strict=True):
             yield (
@@ -116,6 +120,17 @@ def _names(stage: int, *, beside: bool) -> Iterator[str]:
     yield f'{where}{_COMPUTE}, "name": "thread_name", "args": {{"name": "compute"}}}}'
     if beside:
         yield f'{where}{_OVERLAPPED}, "name": "thread_name", "args": {{"name": "overlapped backward"}}}}'
+
+
+def _extra(stage: int, start_ms: float, end_ms: float) -> str:
+    """Give the slice of what a stage does after its last op."""
+    start_ns, end_ns = _nanoseconds(np.array([start_ms, end_ms]))
+    start_us, lasts_us = _microseconds(np.array([start_ns, end_ns - start_ns])).tolist()
+    return (
+        f'{{"ph": "X", "pid": {stage}, "tid": {_COMPUTE}, "ts": {start_us}, "dur": {lasts_us}, '
+        f'"name": "{EXTRA_NAME}", "cat": "extra", "args": {{"stage": {stage}, "start_ms": {start_ms}, '
+        f'"end_ms": {end_ms}}}}}'
+    )
 
 
 class _Ops:

@@ -1,11 +1,14 @@
 """What a picture says in words."""
 
 import math
+from collections.abc import Sequence
 
 from sapp_ppb.costs.cost import estimated_words
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import P2PMode
 from sapp_ppb.simulator import Timeline
+
+EXTRA_NAME = "outside the pipeline"
 
 
 def problem_text(problem: Problem) -> str:
@@ -41,12 +44,35 @@ def _mode_words(problem: Problem) -> list[str]:
     words = [f"{problem.sequence_chunks} sequence chunks"] if problem.sequence_chunks > 1 else []
     words += [f"{problem.p2p_mode.value} sends"] if problem.p2p_mode is not P2PMode.ASYNC else []
     words += [f"overlap {problem.overlap_factor:g}"] if problem.overlap_factor > 0.0 else []
-    return words + ([f"as {problem.flavour.value} runs it"] if problem.flavour is not None else [])
+    words += [f"as {problem.flavour.value} runs it"] if problem.flavour is not None else []
+    words += [f"speeds {_range_text(problem.speed_per_stage)}"] if problem.stage_speed is not None else []
+    return words + (
+        [f"{_range_text(problem.extra_per_stage_ms)} ms after the last op"] if problem.has_extra else []
+    )
+
+
+def _range_text(values: Sequence[float]) -> str:
+    """
+    Say one number, or from which to which several are.
+
+    Examples
+    --------
+    >>> _range_text((1.0, 0.8, 1.0)), _range_text((0.5, 0.5))
+    ('0.8 to 1', '0.5')
+    """
+    ends = dict.fromkeys((min(values), max(values)))
+    return " to ".join(f"{value:,.10g}" for value in ends)
 
 
 def step_text(timeline: Timeline) -> str:
     """Say how long a step takes, and how much of it is lost."""
-    return f"makespan {timeline.makespan_ms:,.1f} ms, bubble {timeline.bubble.total:.1%} of useful work"
+    step = f"step {timeline.step_ms:,.1f} ms, " if timeline.plan.problem.has_extra else ""
+    return f"{step}makespan {timeline.makespan_ms:,.1f} ms, bubble {timeline.bubble.total:.1%} of useful work"
+
+
+def step_word(problem: Problem) -> str:
+    """Name what plans are compared by: the makespan, or the step where something comes after it."""
+    return "step" if problem.has_extra else "makespan"
 
 
 def memory_text(timeline: Timeline) -> str:

@@ -38,7 +38,10 @@ class Besides:
 
     def __init__(self, plan: Plan) -> None:
         without, with_one = (
-            plan.problem.changed(model=replace(plan.problem.model, op_overhead_ms=ms, hop_ms=0.0))
+            # What stages do after their last op is no part of a step from first op to last.
+            plan.problem.changed(
+                model=replace(plan.problem.model, op_overhead_ms=ms, hop_ms=0.0), step_extra_ms=0.0
+            )
             for ms in (0.0, 1.0)
         )
         graph = graph_of(without)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import OpKind, P2PMode, Placement, Schedule, check_schedule
 from sapp_ppb.schedules.check import stuck_error
-from sapp_ppb.simulator.overlap import PairNodes, pair_nodes
+from sapp_ppb.simulator.overlap import EXTRA, PairNodes, pair_nodes
 
 Ints = NDArray[np.int32]
 KINDS = len(OpKind)
@@ -21,7 +21,8 @@ class Graph:
     What waits for what, as arrays over nodes in topological order.
 
     A node is an op.  Only the two ops of an overlapped pair that really overlaps are
-    six nodes together, see ``overlap.py``.
+    six nodes together, see ``overlap.py``.  What a stage does after its last op, where it
+    does anything, is one more node; these are the last ones, in the order of the stages.
 
     Attributes
     ----------
@@ -42,6 +43,8 @@ class Graph:
     first, last
         Node with which each op begins and the one with which it ends, stage by stage
         in the order of the rows; shape (ops,).
+    extra
+        Number of nodes that stand for what is done after the last op, S or 0.
     """
 
     schedule: Schedule
@@ -53,11 +56,12 @@ class Graph:
     row_start: Ints
     first: Ints
     last: Ints
+    extra: int = 0
 
 
 def graph_of(problem: Problem) -> Graph:
     """
-    Graph of a problem's order, with its messages and overlap.
+    Graph of a problem's order, with its messages and overlap, and what stages do after their last op.
 
     Raises
     ------
@@ -65,7 +69,7 @@ def graph_of(problem: Problem) -> Graph:
         When the order is incomplete or waits for itself.
     """
     overlapping = problem.overlap_factor > 0.0 and bool(problem.order.pairs)
-    return build_graph(problem.order, problem.p2p_mode, overlapping=overlapping)
+    return build_graph(problem.order, problem.p2p_mode, overlapping=overlapping, working_on=problem.has_extra)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -114,11 +118,17 @@ def op_graph(problem: Problem) -> Graph:
     It says what waits for what, and not when: ``first`` and ``last`` are the same.
     """
     # The same words as above, so that both find the same graph in the cache.
-    return build_graph(problem.order, problem.p2p_mode, overlapping=False)
+    return build_graph(problem.order, problem.p2p_mode, overlapping=False, working_on=False)
 
 
 @lru_cache(maxsize=8)
-def build_graph(schedule: Schedule, p2p_mode: P2PMode = P2PMode.ASYNC, *, overlapping: bool = False) -> Graph:
+def build_graph(
+    schedule: Schedule,
+    p2p_mode: P2PMode = P2PMode.ASYNC,
+    *,
+    overlapping: bool = False,
+    working_on: bool = False,
+) -> Graph:
     """
     Sort the ops of a schedule topologically; linear in ops.
 
@@ -128,6 +138,8 @@ def build_graph(schedule: Schedule, p2p_mode: P2PMode = P2PMode.ASYNC, *, overla
         When a forward's output leaves.
     overlapping
         Whether the pairs of the order overlap; without, they are ops like any others.
+    working_on
+        Whether stages do something after their last op.
 
     Raises
     ------
@@ -155,7 +167,34 @@ def build_graph(schedule: Schedule, p2p_mode: P2PMode = P2PMode.ASYNC, *, overla
     )
     if overlapping:
         nodes = pair_nodes(nodes, together[order], schedule.cells)
-    return Graph(schedule=schedule, row_start=ops.row_start, **vars(nodes))
+    if working_on:
+        nodes = _working_on(nodes, schedule, ops.row_start)
+    extra = schedule.stages if working_on else 0
+    return Graph(schedule=schedule, row_start=ops.row_start, extra=extra, **vars(nodes))
+
+
+def _working_on(nodes: PairNodes, schedule: Schedule, row_start: Ints) -> PairNodes:
+    """Add a node behind the last op of every stage, priced in the stage's first cell."""
+    stages = np.arange(schedule.stages, dtype=np.int32)
+    # In either placement chunk 0 of stage s is cell s.
+    added = (
+        stages,
+        EXTRA * schedule.cells + stages,
+        nodes.last[row_start[1:] - 1],
+        np.full_like(stages, -1),
+        np.full_like(stages, -1),
+    )
+    there = (nodes.stage, nodes.price, nodes.before, nodes.giver, nodes.edge)
+    columns = [np.concatenate(pair).astype(np.int32) for pair in zip(there, added, strict=True)]
+    return PairNodes(
+        stage=columns[0],
+        price=columns[1],
+        before=columns[2],
+        giver=columns[3],
+        edge=columns[4],
+        first=nodes.first,
+        last=nodes.last,
+    )
 
 
 def _units(schedule: Schedule, columns: Ints) -> Ints:

@@ -26,8 +26,9 @@ from sapp_ppb.schedules import OpKind
 
 Ints = NDArray[np.int32]
 
-# Rows of the price list behind those of the four kinds of ops.
-PART_F, PART_B, NOTHING = 4, 5, 6
+# Rows of the price list behind those of the four kinds of ops; the last is no part of a pair but what a
+# stage does after its last op.
+PART_F, PART_B, NOTHING, EXTRA = 4, 5, 6, 7
 _READY, _F, _PART_B, _PART_F, _B, _DONE = range(6)
 _NODES = 6
 

@@ -10,7 +10,7 @@ from sapp_ppb.costs.tied import counted_twice_mb
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import Flavour, OpKind
-from sapp_ppb.simulator.overlap import NOTHING, PART_B, PART_F
+from sapp_ppb.simulator.overlap import EXTRA, NOTHING, PART_B, PART_F
 
 Floats = NDArray[np.float64]
 
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CellCosts:
     """
-    What one micro-batch costs in each cell, and what each cell holds.
+    What one micro-batch costs in each cell on a device as measured, and what each cell holds.
 
     Attributes
     ----------
@@ -87,13 +87,18 @@ def price_rule(problem: Problem) -> Floats:
     A split backward spends W on weight gradients and the rest, recompute included, on
     input gradients: I = B - W.  A sequence chunk takes 1/k of everything.  PyTorch's
     first cell has no I and all of B in its W.  Rows behind those of the four kinds
-    exist where pairs overlap, see ``overlap.py``.
+    exist where pairs overlap, see ``overlap.py``, and one more where stages work on after
+    their last op.
+
+    A stage of speed v takes 1/v of a cell's times.  The overhead of an op, which is the
+    host's, and what comes after the last op do not depend on the speed.
 
     Returns
     -------
     ndarray
-        Shape (kinds, cells, 4): F, B, I, W, and with overlap (1 - a) F, (1 - a) B and 0; of
-        each what it takes of F, B and W, and milliseconds that it takes whatever they are.
+        Shape (kinds, cells, 4): F, B, I, W, and with overlap or time after the last op
+        (1 - a) F, (1 - a) B, 0, and that time; of each what it takes of F, B and W, and
+        milliseconds that it takes whatever they are.
 
     Examples
     --------
@@ -104,7 +109,8 @@ def price_rule(problem: Problem) -> Floats:
     [0.0, 1.0, -1.0, 0.25]
     """
     overlapping = problem.overlap_factor > 0.0 and bool(problem.order.pairs)
-    rule = np.zeros((NOTHING + 1 if overlapping else len(OpKind), problem.cells, OVERHEAD + 1))
+    rows = EXTRA + 1 if problem.has_extra else NOTHING + 1 if overlapping else len(OpKind)
+    rule = np.zeros((rows, problem.cells, OVERHEAD + 1))
     rule[OpKind.F, :, 0] = rule[OpKind.B, :, 1] = rule[OpKind.I, :, 1] = rule[OpKind.W, :, 2] = 1.0
     rule[OpKind.I, :, 2] = -1.0
     if problem.flavour is Flavour.TORCH:
@@ -112,8 +118,12 @@ def price_rule(problem: Problem) -> Floats:
     if overlapping:
         rule[PART_F, :, 0] = rule[PART_B, :, 1] = 1.0 - problem.overlap_factor
     rule /= problem.sequence_chunks
+    rule /= np.array(problem.speed_per_cell)[:, None]
     # Nothing is done where the paths of a pair part and meet.
     rule[:NOTHING, :, OVERHEAD] = problem.model.op_overhead_ms
+    if problem.has_extra:
+        for stage, extra_ms in enumerate(problem.extra_per_stage_ms):
+            rule[EXTRA, problem.cells_of(stage), OVERHEAD] = extra_ms
     return rule
 
 
@@ -214,7 +224,8 @@ def price(plan: Plan) -> CellCosts:
     Returns
     -------
     CellCosts
-        HEADs and TAILs included; milliseconds and MB.
+        HEADs and TAILs included; milliseconds and MB.  Stages of other speeds take other
+        times, which ``price_rule`` knows.
     """
     tables = layer_tables(plan.problem)
     per_layer = plan.counts.sum(axis=1)
@@ -256,3 +267,22 @@ def least_share_worked(problem: Problem) -> float:
     """
     overlapping = problem.overlap_factor > 0.0 and bool(problem.order.pairs)
     return 1.0 - problem.overlap_factor / 2 if overlapping else 1.0
+
+
+def most_work_ms(problem: Problem, step_ms: float) -> Floats:
+    """
+    Forward and backward time of a micro-batch, as measured, for which each stage has time in a step.
+
+    What takes all of it takes the step: a stage of speed v works M / v of it, overlapped
+    pairs at their least.  Shape (S,), milliseconds.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import Model, layer_from_times
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=2, forward_ms=1)
+    >>> model = Model(name="tiny", layers=(body,))
+    >>> most_work_ms(Problem(model=model, stages=2, micro_batches=4, stage_speed=(1.0, 0.5)), 24.0).tolist()
+    [6.0, 3.0]
+    """
+    share_ms = step_ms / (problem.micro_batches * least_share_worked(problem))
+    return share_ms * np.array(problem.speed_per_stage)

@@ -36,6 +36,7 @@ def retime(outcome: Outcome, where: str) -> tuple[Timeline, Outcome]:
         outcome,
         status=Status.FEASIBLE,
         makespan_ms=timeline.makespan_ms,
+        step_ms=timeline.step_ms,
         lower_bound_ms=None if odd else outcome.lower_bound_ms,
         peak_memory_mb=timeline.peak_memory_mb,
         bubble=timeline.bubble,
@@ -50,6 +51,7 @@ def timed(timeline: Timeline) -> Outcome:
         status=Status.FEASIBLE,
         stopped_by=StoppedBy.BUDGET,
         makespan_ms=timeline.makespan_ms,
+        step_ms=timeline.step_ms,
         lower_bound_ms=None,
         peak_memory_mb=timeline.peak_memory_mb,
         bubble=timeline.bubble,
@@ -60,16 +62,18 @@ def timed(timeline: Timeline) -> Outcome:
 
 def _what_is_odd(outcome: Outcome, timeline: Timeline) -> str | None:
     """Say why the file's bound does not hold for the model; None when nothing speaks against it."""
-    said, found = outcome.makespan_ms or 0.0, timeline.makespan_ms
-    if not isclose(said, found, rel_tol=_SAME):
-        return f"says {said:,.1f} ms, the simulator {found:,.1f} ms; the model is another"
+    times = ((outcome.makespan_ms, timeline.makespan_ms), (outcome.step_ms, timeline.step_ms))
+    for said, found in times:
+        if not isclose(said or 0.0, found, rel_tol=_SAME):
+            return f"says {said or 0.0:,.1f} ms, the simulator {found:,.1f} ms; the model is another"
     pairs = zip(outcome.peak_memory_mb, timeline.peak_memory_mb, strict=False)
-    for stage, (said, found) in enumerate(pairs):
-        if not isclose(said, found, rel_tol=_SAME, abs_tol=_SAME):
+    for stage, (said_mb, found_mb) in enumerate(pairs):
+        if not isclose(said_mb, found_mb, rel_tol=_SAME, abs_tol=_SAME):
             return (
-                f"says {said:,.1f} MB on stage {stage}, the simulator {found:,.1f} MB; the model is another"
+                f"says {said_mb:,.1f} MB on stage {stage}, the simulator {found_mb:,.1f} MB; "
+                "the model is another"
             )
     bound = outcome.lower_bound_ms
-    if bound is not None and bound > timeline.makespan_ms * (1 + _SAME):
+    if bound is not None and bound > timeline.step_ms * (1 + _SAME):
         return f"says a lower bound of {bound:,.1f} ms, which its plan beats"
     return None

@@ -41,6 +41,9 @@ class Timeline:
         The plan that was timed.
     makespan_ms
         First op to last, milliseconds.
+    step_ms
+        Until every stage has done what it does after its last op too: the makespan where
+        there is no such thing.
     start_ms, end_ms
         For each stage, the times of its ops in the order in which it runs them; the ops
         of an overlapped pair have the same.
@@ -50,6 +53,7 @@ class Timeline:
 
     plan: Plan
     makespan_ms: float
+    step_ms: float
     start_ms: tuple[Floats, ...]
     end_ms: tuple[Floats, ...]
     peaks: tuple[Peak, ...]
@@ -72,6 +76,15 @@ class Timeline:
         return times
 
     @property
+    def extra_ms(self) -> tuple[tuple[float, float], ...]:
+        """When each stage begins and ends what it does after its last op; shape (S, 2), or empty."""
+        problem = self.plan.problem
+        if not problem.has_extra:
+            return ()
+        lasts = zip(self.end_ms, problem.extra_per_stage_ms, strict=True)
+        return tuple((float(end[-1]), float(end[-1]) + extra) for end, extra in lasts)
+
+    @property
     def fits_memory(self) -> bool:
         """Whether every peak is within its limit, to a relative 1e-9."""
         return not self.stages_over
@@ -89,14 +102,16 @@ class Timeline:
 
         Each part is what the makespan loses when one cause after the other is taken
         away: recompute, communication with the overhead of every op, then the difference
-        between cells.
+        between cells.  Where stages differ in speed, useful work counts at their mean speed,
+        and cells that do not differ take the same time.  What stages do after their last op
+        is left out.
         """
         problem = self.plan.problem
         stages, free = problem.stages, without_recompute(self.plan)
         useful = _useful_ms(problem, free)
         ideal = _makespan(problem, free, besides=True)
         local = _makespan(problem, free, besides=False)
-        equal = _makespan(problem, _levelled(free), besides=False)
+        equal = _makespan(problem, _levelled(problem, free), besides=False)
         return Bubble(
             recompute=stages * (self.makespan_ms - ideal) / useful,
             communication=stages * (ideal - local) / useful,
@@ -138,12 +153,13 @@ def simulate(plan: Plan) -> Timeline:
     problem, costs = plan.problem, price(plan)
     graph = graph_of(problem)
     durations = costs.price_list(problem)
-    makespan, ends = _run(graph, durations, hop_times(problem, graph))
+    ends = _run(graph, durations, hop_times(problem, graph))
     starts = ends - durations[graph.price]
     rows = [slice(a, b) for a, b in zip(graph.row_start, graph.row_start[1:], strict=False)]
     return Timeline(
         plan=plan,
-        makespan_ms=makespan,
+        makespan_ms=float(_of_ops(graph, ends).max()),
+        step_ms=float(ends.max()),
         start_ms=tuple(starts[graph.first[row]] for row in rows),
         end_ms=tuple(ends[graph.last[row]] for row in rows),
         peaks=stage_peaks(problem, costs),
@@ -152,7 +168,9 @@ def simulate(plan: Plan) -> Timeline:
 
 def batched_makespans(problem: Problem, lists: Floats) -> Floats:
     """
-    Makespans of many price lists under one problem's order, compiled.
+    Time the steps of many price lists under one problem's order, compiled.
+
+    A step is the makespan, and where stages do something after their last op, that too.
 
     Parameters
     ----------
@@ -205,15 +223,25 @@ def _makespan(problem: Problem, costs: CellCosts, *, besides: bool) -> float:
     """Makespan with, or without, what comes besides the layers: hops, and the overhead of every op."""
     graph = graph_of(problem)
     times = hop_times(problem, graph)
-    if besides:
-        return _run(graph, costs.price_list(problem), times)[0]
-    rule = price_rule(problem)
-    rule[:, :, OVERHEAD] = 0.0
-    return _run(graph, price_lists(rule, costs.times_ms[None])[0], np.zeros_like(times))[0]
+    durations = costs.price_list(problem)
+    if not besides:
+        rule, times = price_rule(problem), np.zeros_like(times)
+        rule[:, :, OVERHEAD] = 0.0
+        durations = price_lists(rule, costs.times_ms[None])[0]
+    return float(_of_ops(graph, _run(graph, durations, times)).max())
+
+
+def _of_ops(graph: Graph, ends_ms: Floats) -> Floats:
+    """Without the nodes of what stages do after their last op, which are the last ones."""
+    return ends_ms[: len(ends_ms) - graph.extra]
 
 
 def _useful_ms(problem: Problem, costs: CellCosts) -> float:
-    """Work of a step, milliseconds; overlapped pairs at their overlapped length."""
+    """Work of a step at the mean speed, milliseconds; overlapped pairs at their overlapped length."""
+    return _useful_work(problem, costs) * problem.stages / sum(problem.speed_per_stage)
+
+
+def _useful_work(problem: Problem, costs: CellCosts) -> float:
     forward, backward = costs.forward_ms, costs.backward_ms
     work = problem.micro_batches * float(forward.sum() + backward.sum())
     if problem.overlap_factor == 0.0:
@@ -225,22 +253,25 @@ def _useful_ms(problem: Problem, costs: CellCosts) -> float:
     return work - problem.overlap_factor * saved / problem.sequence_chunks
 
 
-def _levelled(costs: CellCosts) -> CellCosts:
-    """Spread times evenly over all cells, HEAD and TAIL too."""
-    ones = np.ones_like(costs.forward_ms)
+def _levelled(problem: Problem, costs: CellCosts) -> CellCosts:
+    """Spread work over all cells, HEAD and TAIL too, so that each takes the same time."""
+    speeds = np.array(problem.speed_per_cell)
+    shares = speeds / speeds.mean()
     return replace(
         costs,
-        forward_ms=ones * costs.forward_ms.mean(),
-        backward_ms=ones * costs.backward_ms.mean(),
-        weight_ms=ones * costs.weight_ms.mean(),
+        forward_ms=shares * costs.forward_ms.mean(),
+        backward_ms=shares * costs.backward_ms.mean(),
+        weight_ms=shares * costs.weight_ms.mean(),
     )
 
 
-def _run(graph: Graph, durations: Floats, hop_ms: Floats) -> tuple[float, Floats]:
+def _run(graph: Graph, durations: Floats, hop_ms: Floats) -> Floats:
+    """End of every node; shape (nodes,)."""
     columns = (graph.before, graph.price, graph.giver, hop_ms, durations, np.empty(len(graph.price)))
     if len(graph.price) > PLAIN_OPS:
-        return longest_path(*columns), columns[-1]
+        longest_path(*columns)
+        return columns[-1]
     # Lists are several times faster than arrays for one element at a time.
     lists = [column.tolist() for column in columns]
-    makespan = longest_path.python(*lists)
-    return float(makespan), np.array(lists[-1])
+    longest_path.python(*lists)
+    return np.array(lists[-1])

@@ -70,7 +70,7 @@ class Checked:
         """Share of the step that the planner's answer saves; below 0 where it takes longer."""
         assert self.timeline is not None, "a step to compare with"  # noqa: S101
         assert self.better is not None, "an answer"  # noqa: S101
-        return 1.0 - (self.better.makespan_ms or 0.0) / self.timeline.makespan_ms
+        return 1.0 - (self.better.step_ms or 0.0) / self.timeline.step_ms
 
     @property
     def is_better(self) -> bool:
@@ -163,6 +163,7 @@ def _price(timeline: "Timeline") -> dict[str, object]:
     limited = problem.memory_limit_mb is not None
     return {
         "makespan_ms": float(timeline.makespan_ms),
+        **({"step_ms": float(timeline.step_ms)} if problem.has_extra else {}),
         "bubble": bubble_object(timeline.bubble),
         "peak_memory_mb": [float(mb) for mb in timeline.peak_memory_mb],
         "limit_mb": [float(mb) for mb in problem.limit_per_stage_mb] if limited else None,

@@ -24,11 +24,12 @@ def comparison_to_json(problem: Problem, rows: "Sequence[tuple[str, Timeline | N
     Returns
     -------
     str
-        JSON, with a line end at its end.  ``ratio`` is the makespan over the first row's,
+        JSON, with a line end at its end.  ``ratio`` is the step over the first row's, and
+        ``step_ms`` is there where a row has something after the last ops;
         ``peak_memory_mb`` has S numbers; what a row without a plan can not say is null.
         ``interleave`` and ``schedule`` say what the row ran with.
     """
-    best = rows[0][1].makespan_ms if rows and rows[0][1] is not None else None
+    best = rows[0][1].step_ms if rows and rows[0][1] is not None else None
     document: dict[str, object] = {
         "problem": problem_object(problem),
         "rows": [_row(name, timeline, best) for name, timeline in rows],
@@ -44,7 +45,8 @@ def _row(name: str, timeline: "Timeline | None", best_ms: float | None) -> dict[
     return {
         "name": name,
         "makespan_ms": float(timeline.makespan_ms),
-        "ratio": float(timeline.makespan_ms / best_ms) if best_ms else None,
+        **({"step_ms": float(timeline.step_ms)} if problem.has_extra else {}),
+        "ratio": float(timeline.step_ms / best_ms) if best_ms else None,
         "bubble": bubble_object(timeline.bubble),
         "peak_memory_mb": [float(mb) for mb in timeline.peak_memory_mb],
         "fits": timeline.fits_memory,

@@ -1,16 +1,19 @@
 """What a plan can be written for: the words of each framework, and the files that are edited."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.targets import target_named
 from sapp_ppb.targets.target import Target
+from sapp_ppb.writers.colossalai import colossalai_into, colossalai_text
+from sapp_ppb.writers.deepspeed import deepspeed_into, deepspeed_text
 from sapp_ppb.writers.layer_list import layers_csv_text, layers_json_text
 from sapp_ppb.writers.megatron import megatron_into, megatron_text
 from sapp_ppb.writers.mindformers_config import mindformers_text
 from sapp_ppb.writers.mindformers_edit import mindformers_into
+from sapp_ppb.writers.pytorch import CSV_FILE, pytorch_csv, pytorch_into, pytorch_text
 from sapp_ppb.writers.torchtitan import torchtitan_into, torchtitan_text
 
 
@@ -32,6 +35,9 @@ class Export:
     into
         Text of a configuration that exists, its name, and a plan give the text with the
         plan in it; None for a form that is always written whole.
+    beside, beside_names
+        Texts of further files that a folder gets, by name, and those names; None where
+        there are none.
     """
 
     name: str
@@ -39,6 +45,18 @@ class Export:
     file_name: str
     text: Callable[[Plan], str]
     into: Callable[[str, Plan, str], str] | None = None
+    beside: Callable[[Plan], Mapping[str, str]] | None = None
+    beside_names: tuple[str, ...] = ()
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """Names of the files that a folder gets."""
+        return (self.file_name, *self.beside_names)
+
+    def files(self, plan: Plan) -> dict[str, str]:
+        """Texts of a plan by the names of their files, for a folder."""
+        more = {} if self.beside is None else self.beside(plan)
+        return {self.file_name: self.text(plan), **more}
 
     @property
     def target(self) -> Target | None:
@@ -79,6 +97,29 @@ EXPORTS = {
             file_name="torchtitan.toml",
             text=torchtitan_text,
             into=torchtitan_into,
+        ),
+        Export(
+            name="colossalai",
+            title="Colossal-AI",
+            file_name="colossalai_plan.py",
+            text=colossalai_text,
+            into=colossalai_into,
+        ),
+        Export(
+            name="deepspeed",
+            title="DeepSpeed",
+            file_name="deepspeed_plan.py",
+            text=deepspeed_text,
+            into=deepspeed_into,
+        ),
+        Export(
+            name="pytorch",
+            title="PyTorch pipelining",
+            file_name="pytorch.py",
+            text=pytorch_text,
+            into=pytorch_into,
+            beside=pytorch_csv,
+            beside_names=(CSV_FILE,),
         ),
         Export(name="csv", title="CSV of layers", file_name="layers.csv", text=layers_csv_text),
         Export(name="json", title="JSON of layers", file_name="layers.json", text=layers_json_text),

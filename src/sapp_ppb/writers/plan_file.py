@@ -80,6 +80,8 @@ def problem_object(problem: Problem) -> dict[str, object]:
         "overlap_factor": problem.overlap_factor or None,
         "flavour": None if problem.flavour is None else problem.flavour.value,
         "order": None if problem.order_file is None else _order(problem.order_file),
+        "stage_speed": _floats(problem.stage_speed),
+        "step_extra_ms": _floats(problem.step_extra_ms) or None,
     }
     return {
         "stages": problem.stages,
@@ -88,9 +90,7 @@ def problem_object(problem: Problem) -> dict[str, object]:
         "schedule": problem.schedule_name.value,
         "memory_limit_mb": _per_stage(problem.memory_limit_mb),
         "constant_memory_mb": _per_stage(problem.constant_memory_mb),
-        "p2p_ms": [float(ms) for ms in problem.p2p_ms]
-        if isinstance(problem.p2p_ms, tuple)
-        else float(problem.p2p_ms),
+        "p2p_ms": _floats(problem.p2p_ms),
         "min_layers_per_cell": problem.min_layers_per_cell,
     } | {key: value for key, value in seldom.items() if value is not None}
 
@@ -100,6 +100,10 @@ def _per_stage(value: PerStage | None) -> object:
     if isinstance(value, tuple):
         return [_per_stage(number) for number in value]
     return int(value) if value is not None and float(value).is_integer() else value
+
+
+def _floats(value: PerStage | None) -> object:
+    return [float(number) for number in value] if isinstance(value, tuple) else _float(value)
 
 
 def _order(order: OrderFile) -> dict[str, object]:
@@ -151,6 +155,7 @@ def _outcome(outcome: Outcome) -> dict[str, object]:
     known: dict[str, object] = {
         "status": outcome.status.value,
         "makespan_ms": _float(outcome.makespan_ms),
+        **({"step_ms": _float(outcome.step_ms)} if outcome.problem.has_extra else {}),
         "lower_bound_ms": _float(outcome.lower_bound_ms),
         "gap": _float(outcome.gap),
         "stopped_by": outcome.stopped_by.value,
@@ -162,6 +167,8 @@ def _outcome(outcome: Outcome) -> dict[str, object]:
     if outcome.without_target is not None:
         free = outcome.without_target
         known["without_target"] = {"makespan_ms": free.makespan_ms, "lower_bound_ms": free.lower_bound_ms}
+    if outcome.stage_order is not None:
+        known["stage_order"] = list(outcome.stage_order)
     return known if outcome.shortage is None else known | {"infeasible": _shortage(outcome.shortage)}
 
 

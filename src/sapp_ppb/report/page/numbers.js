@@ -106,12 +106,19 @@ function idleLines(data, stage, before, next) {
   const row = data.rows[stage];
   const from = before < row.first ? 0 : data.ends[before];
   const last = next >= row.after;
-  const until = last ? data.makespan_ms : data.ops.start_ms[next];
+  const until = last ? Math.max(data.makespan_ms, from) : data.ops.start_ms[next];
   return [
     `stage ${stage} idle for ${data.ms(until - from)}`,
     `${data.ms(from)} to ${data.ms(until)}`,
     last ? "its ops are done" : `${opOf(data, data.ops.name[next]).text} ${waitText(data, next)}`,
   ];
+}
+
+/** Lines about what a stage does after its last op. */
+function extraLines(data, stage) {
+  const [from, until] = data.extra_ms[stage];
+  const last = until >= data.step_ms ? ["the step ends with it"] : [];
+  return [`stage ${stage} outside the pipeline`, `${data.ms(from)} to ${data.ms(until)}, takes ${data.ms(until - from)}`, ...last];
 }
 
 /** Lines about one span of a stage on a page that is thinned. */

@@ -29,6 +29,7 @@ class Timeline {
       if (data.ops) this.ops(context, stage, top);
     }
     if (!data.ops) this.bins(context);
+    data.extra_ms.forEach((span, stage) => this.extra(context, stage, span));
     if (this.shown.path()) this.path(context);
     if (this.kept >= 0) this.outline(context, this.kept);
     if (this.drag) {
@@ -126,6 +127,30 @@ class Timeline {
     context.globalAlpha = 1;
   }
 
+  /** What a stage does after its last op, hatched: it is no part of the pipeline. */
+  extra(context, stage, [from, until]) {
+    const { data, view, row } = this;
+    const left = view.x(from);
+    const length = view.x(until) - left;
+    if (length <= 0) return;
+    const top = AXIS + stage * row + 2;
+    context.save();
+    context.beginPath();
+    context.rect(left, top, length, row - 4);
+    context.clip();
+    [context.fillStyle, context.strokeStyle] = data.extra_colours;
+    context.fillRect(left, top, length, row - 4);
+    context.lineWidth = 1;
+    context.beginPath();
+    const first = Math.max(left, GUTTER) - row;
+    for (let x = first - (first % 6); x < Math.min(left + length, GUTTER + view.plot); x += 6) {
+      context.moveTo(x, top + row - 4);
+      context.lineTo(x + row - 4, top);
+    }
+    context.stroke();
+    context.restore();
+  }
+
   /** The longest path: its ops outlined, or drawn through when rows are thin, and joined. */
   path(context) {
     const { data, view, row } = this;
@@ -177,7 +202,10 @@ class Timeline {
     const { data, view } = this;
     const stage = Math.floor((y - AXIS) / this.row);
     const ms = view.ms(x);
-    if (x < GUTTER || stage < 0 || stage >= data.stages || ms < 0 || ms > data.makespan_ms) return null;
+    if (x < GUTTER || stage < 0 || stage >= data.stages || ms < 0 || ms > data.step_ms) return null;
+    const [from, until] = data.extra_ms[stage] ?? [Infinity, Infinity];
+    if (ms >= from && ms <= until && until > from) return { stage, op: -1, lines: extraLines(data, stage) };
+    if (ms > data.makespan_ms) return null;
     if (!data.ops) {
       const bin = Math.min(data.bins.count - 1, Math.floor((ms / data.makespan_ms) * data.bins.count));
       return { stage, op: -1, lines: binLines(data, stage, bin) };

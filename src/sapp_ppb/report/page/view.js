@@ -47,7 +47,7 @@ class View {
     this.setZoom(1, 0);
   }
 
-  get msPerPixel() { return this.data.makespan_ms / (this.plot * this.zoom); }
+  get msPerPixel() { return this.data.step_ms / (this.plot * this.zoom); }
   get end() { return this.start + this.plot * this.msPerPixel; }
   x(ms) { return GUTTER + (ms - this.start) / this.msPerPixel; }
   ms(x) { return this.start + (x - GUTTER) * this.msPerPixel; }
@@ -66,10 +66,10 @@ class View {
   zoomAt(factor, x = GUTTER + this.plot / 2) {
     const kept = this.ms(x);
     const zoom = Math.min(Math.max(1, this.zoom * factor), Math.max(1, WIDEST / this.plot));
-    this.setZoom(zoom, kept - ((x - GUTTER) * this.data.makespan_ms) / (this.plot * zoom));
+    this.setZoom(zoom, kept - ((x - GUTTER) * this.data.step_ms) / (this.plot * zoom));
   }
 
-  show(from, until) { this.setZoom(this.data.makespan_ms / (until - from), from); }
+  show(from, until) { this.setZoom(this.data.step_ms / (until - from), from); }
 }
 
 /** Marks and lines of time above a plot. */
