@@ -62,8 +62,13 @@ def _with_bound(outcome: Outcome, bound_ms: float) -> Outcome:
 
 
 def _restricts(problem: Problem) -> bool:
-    """Whether a target leaves out any plan: nested types of one kind matter only if two types compete."""
-    if not is_nested(problem.target) or len(problem.model.bodies) > 1:
+    """
+    Whether a target leaves out any plan.
+
+    It has no words for strategies; nested types of one kind matter only if two types compete.
+    """
+    has_strategies = len(problem.model.types) > len(Recompute)
+    if has_strategies or not is_nested(problem.target) or len(problem.model.bodies) > 1:
         return True
     types = problem.considered(problem.model.bodies[0])
     return Recompute.SELECTIVE in types and Recompute.COMM in types

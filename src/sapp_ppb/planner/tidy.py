@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import RecomputeType
 from sapp_ppb.plan import Plan
 from sapp_ppb.simulator import Timeline
 from sapp_ppb.simulator.memory import live_rows
@@ -38,7 +38,7 @@ def tidied(plan: Plan) -> Plan:
     Take recompute off layers, one at a time, wherever memory allows and no backward gets longer.
 
     No path gets longer when no backward does, so the makespan can only fall.
-    Types of equal time tie: the one that recomputes less is preferred.
+    Types of equal time tie: the one that recomputes less is preferred, and any to a strategy.
 
     Returns
     -------
@@ -69,17 +69,17 @@ def tidied(plan: Plan) -> Plan:
     return replace(plan, counts=counts)
 
 
-def _steps(plan: Plan) -> Iterator[tuple[int, Recompute, Recompute]]:
-    """Entry, a type, and one that recomputes less and is no slower; the least recompute first."""
+def _steps(plan: Plan) -> Iterator[tuple[int, RecomputeType, RecomputeType]]:
+    """Entry, a type, and one that is less work and is no slower; the least work first."""
     for k, layer in enumerate(plan.problem.model.bodies):
-        considered = plan.problem.considered(layer)
-        for less in considered:
-            for more in reversed(considered):
-                if less < more and layer.backward_ms[less] <= layer.backward_ms[more]:
+        considered = layer.least_work_first(plan.problem.considered(layer))
+        for place, less in enumerate(considered):
+            for more in reversed(considered[place + 1 :]):
+                if layer.backward_ms[less] <= layer.backward_ms[more]:
                     yield k, more, less
 
 
-def _may_turn(plan: Plan, cell: NDArray[np.int64], k: int, more: Recompute, less: Recompute) -> bool:
+def _may_turn(plan: Plan, cell: NDArray[np.int64], k: int, more: RecomputeType, less: RecomputeType) -> bool:
     """Whether the target can still say the cell when one layer turns from a type to another."""
     after = cell.copy()
     after[k, more] -= 1
