@@ -180,9 +180,9 @@ class Plan:
         return int(self.counts[:, 1 : len(Recompute)].sum())
 
     @property
-    def strategy_layers(self) -> int:
-        """Layers under a strategy."""
-        return int(self.counts[:, len(Recompute) :].sum())
+    def strategy_layers(self) -> dict[str, int]:
+        """Layers under each strategy in use, by its name; empty without any."""
+        return {strategy.label: int(self.counts[:, strategy].sum()) for strategy in self.strategies}
 
 
 def refuse_other_cells(problem: Problem, plan: Plan) -> None:

@@ -50,7 +50,7 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
         raise InputError(where, [f"layers must be of one kind (got {', '.join(kinds) or 'no layer'})"])
     names = strategies_of(layers)
     if layers[0].kind is LayerKind.BODY:
-        layers = [layer.with_strategies(names) for layer in layers]
+        layers = [layer.renumbered(names) for layer in layers]
     types = layers[0].types
     shared = [r for r in types if all(r in layer.considered for layer in layers)]
     if not shared:

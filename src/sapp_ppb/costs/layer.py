@@ -211,12 +211,30 @@ class Layer:
             return tuple(sorted(types))
         return tuple(sorted(types, key=lambda r: (self.backward_ms[r], r)))
 
+    def offering(self, strategies: Sequence[LayerStrategy]) -> "Layer":
+        """
+        Give a layer without strategies some.
+
+        Raises
+        ------
+        InputError
+            If names are equal, or the layer is no BODY layer.
+        """
+        if not strategies:
+            return self
+        return replace(
+            self,
+            strategies=tuple(strategy.name for strategy in strategies),
+            backward_ms=self.backward_ms + tuple(strategy.backward_ms for strategy in strategies),
+            activation_mb=self.activation_mb + tuple(strategy.activation_mb for strategy in strategies),
+        )
+
     @property
     def offered(self) -> tuple[str, ...]:
         """Names of the strategies that it has costs for."""
         return tuple(r.label for r in self.types[len(Recompute) :] if self.activation_mb[r] is not None)
 
-    def with_strategies(self, names: tuple[str, ...]) -> "Layer":
+    def renumbered(self, names: tuple[str, ...]) -> "Layer":
         """
         Give the strategies of the layer other numbers, so that a model's layers agree.
 

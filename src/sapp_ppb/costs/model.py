@@ -162,7 +162,7 @@ class Model:
 def _numbered_alike(layers: Sequence[Layer]) -> tuple[Layer, ...]:
     """Layers whose strategies have the same numbers in all of them."""
     names = strategies_of(layers)
-    return tuple(layer.with_strategies(names) if layer.kind is LayerKind.BODY else layer for layer in layers)
+    return tuple(layer.renumbered(names) if layer.kind is LayerKind.BODY else layer for layer in layers)
 
 
 def name_faults(names: Sequence[str]) -> list[str]:

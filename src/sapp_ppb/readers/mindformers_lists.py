@@ -196,7 +196,7 @@ def plan_from_lists(
         If it is no plan of the problem: a cell too empty, or a type that is not given.
     """
     kinds = iter(np.repeat(np.arange(len(problem.model.bodies)), [b.count for b in problem.model.bodies]))
-    counts = np.zeros((len(problem.model.bodies), len(Recompute), problem.cells), dtype=np.int64)
+    counts = np.zeros((len(problem.model.bodies), len(problem.model.types), problem.cells), dtype=np.int64)
     for cell in range(problem.cells):
         place = cell // problem.stages, problem.order.placement.stage_of(cell, problem.stages)
         for index in range(layers[place]):

@@ -95,6 +95,7 @@ class LayerEntry(_Strict):
     recompute_time: Number | None = None
     weight_grad_time: Number | None = None
     mtp: bool | None = None
+    strategies: Any = None  # judged by ``strategy_entry``
     source: Annotated[Any, AfterValidator(lambda value: None if value is None else _estimated(value))] = None
 
 

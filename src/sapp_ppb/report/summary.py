@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import Recompute, RecomputeType
 from sapp_ppb.costs.cost import estimated_words
 from sapp_ppb.plan import Bubble, Outcome, Plan, Shortage, Status, StoppedBy, WithoutTarget
 from sapp_ppb.problem import Problem
@@ -219,7 +219,7 @@ def limit_text(limit_mb: float) -> str:
 
 def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     """
-    Say the layers of a cell, and how many of them are recomputed how.
+    Say the layers of a cell, and how many of them are recomputed how or under which strategy.
 
     With several BODY kinds, but not too many to name, each is named.
     """
@@ -228,10 +228,10 @@ def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     bodies = problem.model.bodies
     counts = plan.counts[:, :, cell]
     if len(bodies) == 1 or len(bodies) > _SHOWN_KINDS:
-        words = [_counts_text(counts.sum(axis=0).tolist())]
+        words = [_counts_text(counts.sum(axis=0).tolist(), problem.model.types)]
     else:
         words = [
-            f"{layer.name} {_counts_text(row.tolist())}"
+            f"{layer.name} {_counts_text(row.tolist(), problem.model.types)}"
             for layer, row in zip(bodies, counts, strict=True)
             if row.any()
         ] or ["0"]
@@ -240,18 +240,16 @@ def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     return " + ".join([*head, *words, *tail])
 
 
-def _counts_text(counts: Sequence[int]) -> str:
+def _counts_text(counts: Sequence[int], types: Sequence[RecomputeType]) -> str:
     """
-    Say how many layers, and how many of them are recomputed.
+    Say how many layers, and how many of them are recomputed or under a strategy.
 
     Examples
     --------
-    >>> _counts_text([1, 0, 0, 0, 2])
+    >>> _counts_text([1, 0, 0, 0, 2], list(Recompute))
     '3 (2 full)'
     """
-    recomputed = [
-        f"{counts[r]} {r.label}" for r in reversed(Recompute) if r is not Recompute.NONE and counts[r]
-    ]
+    recomputed = [f"{counts[r]} {r.label}" for r in reversed(types) if r is not Recompute.NONE and counts[r]]
     return f"{sum(counts)} ({', '.join(recomputed)})" if recomputed else str(sum(counts))
 
 

@@ -1,8 +1,10 @@
 """What a picture says in words."""
 
 import math
+from collections.abc import Iterable
 
 from sapp_ppb.costs.cost import estimated_words
+from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import P2PMode
 from sapp_ppb.simulator import Timeline
@@ -42,6 +44,21 @@ def _mode_words(problem: Problem) -> list[str]:
     words += [f"{problem.p2p_mode.value} sends"] if problem.p2p_mode is not P2PMode.ASYNC else []
     words += [f"overlap {problem.overlap_factor:g}"] if problem.overlap_factor > 0.0 else []
     return words + ([f"as {problem.flavour.value} runs it"] if problem.flavour is not None else [])
+
+
+def added_text(plans: Iterable[Plan]) -> str:
+    """
+    Say what makes backwards longer: recompute, or the strategies in use by their names.
+
+    Examples
+    --------
+    >>> added_text([])
+    'recompute'
+    """
+    plans = list(plans)
+    strategies = list(dict.fromkeys(name for plan in plans for name in plan.strategy_layers))
+    recomputed = not strategies or any(plan.recomputed_layers for plan in plans)
+    return ", ".join([*(["recompute"] if recomputed else []), *strategies])
 
 
 def step_text(timeline: Timeline) -> str:

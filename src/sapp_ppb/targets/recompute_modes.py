@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import Recompute, RecomputeType
 from sapp_ppb.errors import InputError
 from sapp_ppb.fix import Fix, PlaceRule
 from sapp_ppb.plan import Plan
@@ -40,7 +40,7 @@ def follows(plan: Plan, rules: Iterable[PlaceRule]) -> bool:
     return any(Fix(places=rule).allows(plan.counts) for rule in rules)
 
 
-def only_type(plan: Plan) -> Recompute | None:
+def only_type(plan: Plan) -> RecomputeType | None:
     """
     Type that all layers of a plan have; None when they differ.
 
@@ -53,7 +53,7 @@ def only_type(plan: Plan) -> Recompute | None:
     >>> only_type(plan_from_matrices(problem, {"Dec": {"none": [[2, 2]]}}))
     <Recompute.NONE: 0>
     """
-    used = [recompute for recompute in Recompute if plan.counts[:, recompute].any()]
+    used = [recompute for recompute in plan.problem.model.types if plan.counts[:, recompute].any()]
     return used[0] if len(used) == 1 else None
 
 

@@ -26,6 +26,7 @@ def comparison_to_json(problem: Problem, rows: "Sequence[tuple[str, Timeline | N
     str
         JSON, with a line end at its end.  ``ratio`` is the makespan over the first row's,
         ``peak_memory_mb`` has S numbers; what a row without a plan can not say is null.
+        ``strategy_layers`` is there where a plan uses strategies, a number for each name.
         ``interleave`` and ``schedule`` say what the row ran with.
     """
     best = rows[0][1].makespan_ms if rows and rows[0][1] is not None else None
@@ -49,6 +50,7 @@ def _row(name: str, timeline: "Timeline | None", best_ms: float | None) -> dict[
         "peak_memory_mb": [float(mb) for mb in timeline.peak_memory_mb],
         "fits": timeline.fits_memory,
         "recomputed_layers": timeline.plan.recomputed_layers,
+        **({"strategy_layers": strategies} if (strategies := timeline.plan.strategy_layers) else {}),
         "interleave": problem.interleave,
         "schedule": problem.schedule_name.value,
     }
