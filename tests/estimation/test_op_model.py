@@ -125,7 +125,7 @@ def test_every_plan_is_rebuilt_or_what_is_free_is_named(plan):
         cells = CellLayers(bodies=bodies, counts=plan.counts, **ends)
         estimate = model_from_ops([trace], [cells])
     except InputError as error:
-        if "do not tell apart" in str(error) or "no time at all" in str(error):
+        if any(words in str(error) for words in ("do not tell apart", "no time at all", "under strategies")):
             return  # named, which is what is asked of it
         raise
     scale = max(max(times) for times in trace.times_ms.values())

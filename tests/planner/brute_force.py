@@ -25,7 +25,7 @@ from sapp_ppb.simulator.price import LayerTables, layer_tables, price_lists, pri
 from sapp_ppb.simulator.timeline import batched_makespans
 from sapp_ppb.targets import target_named
 from tests.reference import reference
-from tests.strategies import random_mode, random_plan, random_schedule, with_overheads
+from tests.strategies import random_mode, random_plan, random_schedule, with_overheads, with_strategies
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -127,7 +127,7 @@ def all_plans(problem: Problem, *, nested: bool = False) -> AllPlans:
 def count_plans(problem: Problem) -> int:
     """Count the plans without listing them: ways to fill cell after cell up to each layer."""
     bounds = [0, *itertools.accumulate(layer.count for layer in problem.model.bodies)]
-    types = [len(layer.considered) for layer in problem.model.bodies]
+    types = [len(problem.considered(layer)) for layer in problem.model.bodies]
     total = problem.model.body_count
     ways = [1] + [0] * total
     for cell in range(problem.cells):
@@ -169,14 +169,14 @@ class _Run:
     parameter_mb: float
     backward_ms: Floats
     activation_mb: Floats
-    counts: Ints  # shape (choices, BODY layers, 5)
+    counts: Ints  # shape (choices, BODY layers, types)
 
 
 class _Runs:
     """Every run of layers that was asked for, priced once."""
 
     def __init__(self, problem: Problem, *, nested: bool) -> None:
-        self._bodies = problem.model.bodies
+        self._problem, self._bodies = problem, problem.model.bodies
         self._entry = np.repeat(np.arange(len(self._bodies)), [layer.count for layer in self._bodies])
         self._nested = nested
         self._tables = layer_tables(problem)
@@ -196,8 +196,8 @@ class _Runs:
     def _choices(self, sizes: list[int]) -> Ints:
         per_entry = [
             [
-                np.bincount(np.array(types, dtype=np.int64), minlength=len(Recompute))
-                for types in itertools.combinations_with_replacement(layer.considered, size)
+                np.bincount(np.array(types, dtype=np.int64), minlength=len(self._problem.model.types))
+                for types in itertools.combinations_with_replacement(self._problem.considered(layer), size)
             ]
             for layer, size in zip(self._bodies, sizes, strict=True)
         ]
@@ -279,6 +279,8 @@ def small_problem(
     """
     Random problem with few plans: every schedule, 1 to 3 BODY entries, M below and above S.
 
+    About a third have one or two strategies beside recomputation.
+
     Memory limits are drawn around the peaks of a random plan: hopeless, exact to
     the last bit, loose or none, for all stages or one a stage.  With ``runs`` it is one
     whose schedule the target has.
@@ -330,6 +332,7 @@ def _model(rng: Random, bodies: int) -> Model:
         layers.insert(0, _layer(rng, "head", LayerKind.HEAD, rng.randint(1, 2), whole=whole))
     if rng.random() < 0.5:
         layers.append(_layer(rng, "tail", LayerKind.TAIL, 1, whole=whole))
+    layers = with_strategies(layers, beside_types=True)
     return Model(name="small", layers=tuple(layers))
 
 
