@@ -138,7 +138,7 @@ def _way_faults(given: Mapping[str, object], place: str) -> list[str]:
     link = [key for key in _LINK_KEYS if key in given]
     words = f"{', '.join(_LINK_KEYS[:-1])} and {_LINK_KEYS[-1]}"
     if "backward_time" in given:
-        return [f"{place} gives backward_time and {', '.join(link)}; keep one of the two"] if link else []
+        return [f"{place} gives backward_time and {', '.join(link)}; keep one"] if link else []
     if not link:
         return [f"{place} must give backward_time, or {words}"]
     return [f"{place}.{key} is missing beside {link[0]}" for key in _LINK_KEYS if key not in given]
