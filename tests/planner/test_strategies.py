@@ -6,7 +6,7 @@ import pytest
 
 from sapp_ppb.costs import LayerKind, LayerStrategy, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError
-from sapp_ppb.plan import Status
+from sapp_ppb.plan import Status, plan_from_matrices
 from sapp_ppb.planner import baselines, plan_pipeline
 from sapp_ppb.planner.explain import explain
 from sapp_ppb.planner.planning import type_sets
@@ -140,6 +140,24 @@ def test_a_strategy_is_taken_off_where_memory_allows():
     counts = plan.counts.copy()
     counts[0, [Recompute.NONE, swap], 0] = (0, 2)
     assert tidied(replace(plan, counts=counts)).strategy_layers == {}
+
+
+def test_what_a_turn_makes_room_for_is_turned_too():
+    # Of 210 MB stage 0 takes 2 x (50 + 50) = 200 recomputed.  One of them left alone is too much, 2 x (80 + 50);
+    # both can be swapped, which is faster and holds 2 x (20 + 20), and then one left alone: 2 x (80 + 20) = 200.
+    body = layer_from_times(
+        name="Dec",
+        kind=LayerKind.BODY,
+        count=4,
+        forward_ms=10,
+        activation_mb={Recompute.NONE: 80, Recompute.FULL: 50},
+        strategies=[LayerStrategy(name="swap", backward_ms=22, activation_mb=20)],
+    )
+    problem = Problem(
+        model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4, memory_limit_mb=210
+    )
+    plan = plan_from_matrices(problem, {"Dec": {"none": [[0, 2]], "full": [[2, 0]]}})
+    assert tidied(plan).counts[0, :, 0].tolist() == [1, 0, 0, 0, 0, 1]
 
 
 def test_a_recomputed_layer_is_taken_to_a_strategy_that_is_faster():
