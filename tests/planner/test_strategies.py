@@ -143,8 +143,8 @@ def test_a_strategy_is_taken_off_where_memory_allows():
 
 
 def test_what_a_turn_makes_room_for_is_turned_too():
-    # Of 210 MB stage 0 takes 2 x (50 + 50) = 200 recomputed.  One of them left alone is too much, 2 x (80 + 50);
-    # both can be swapped, which is faster and holds 2 x (20 + 20), and then one left alone: 2 x (80 + 20) = 200.
+    # Of 210 MB stage 0 takes 2 x (50 + 50) = 200 recomputed; one left alone is too much, 2 x (80 + 50).
+    # Both can be swapped, which is faster and holds 2 x (20 + 20), and then one left alone: 2 x (80 + 20).
     body = layer_from_times(
         name="Dec",
         kind=LayerKind.BODY,
