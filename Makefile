@@ -35,7 +35,7 @@ test-torch: $(TORCH)  ## our orders and times against PyTorch's in real processe
 	$(BIN)/python -m pytest tests_torch
 
 accuracy: $(TORCH)  ## measure the table of docs/accuracy.md anew
-	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/accuracy.py --keep
 
 check: TESTS = -m "not slow"
 check-all: browser

@@ -1,157 +1,76 @@
 """
 Measured against simulated step times: ``make accuracy``.
 
-Without options the configurations of ``tests_torch/configurations.py`` run in real
-processes; their runs are kept, and the table of docs/accuracy.md is made from them.
-``--stored`` makes the table from the runs that are kept, and needs no PyTorch.
+The configurations of ``tests_torch/configurations.py`` run in real processes, which
+needs PyTorch.  ``--stored`` looks at the runs that are kept instead.
 """
 
 import argparse
 import json
 import re
-import statistics
 import sys
+import tempfile
 from pathlib import Path
 
-import numpy as np
-
-from sapp_ppb import Model, Plan, Problem, simulate
-from sapp_ppb.costs import LayerKind, Recompute, layer_from_times
-from sapp_ppb.estimation import calibrate
-from sapp_ppb.schedules import Flavour, P2PMode, ScheduleName
-from sapp_ppb.simulator import MeasuredStep
+from accuracy_table import table
 
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / "tests" / "data" / "runs"
 PAGE = ROOT / "docs" / "accuracy.md"
-BEGIN, END = "<!-- made by benchmarks/accuracy.py -->", "<!-- end of what is made -->"
-
-HEAD = (
-    "| run | S | V | M | layers a cell | simulated, ms | measured, ms | ratio | shortest step's ratio "
-    "| calibrated, ms | ratio | ratio when left out |",
-    "|---|---|---|---|---|---|---|---|---|---|---|---|",
-)
+README = ROOT / "README.md"
+BEGIN, END = "<!-- made by `make accuracy` -->", "<!-- end of what is made -->"
 
 
-def plan_of_run(run):
-    """
-    Plan that a run document stands for: a cell's work is one layer of its own.
-
-    Parameters
-    ----------
-    run
-        A "sapp-ppb-run" document; docs/accuracy.md says what it holds.
-    """
-    times = zip(run["forward_ms"], run["backward_ms"], run["weight_ms"], strict=True)
-    layers = [
-        layer_from_times(
-            name=f"cell {cell}",
-            kind=LayerKind.BODY,
-            forward_ms=forward,
-            backward_ms=backward,
-            weight_grad_ms=weight,
-        )
-        for cell, (forward, backward, weight) in enumerate(times)
-    ]
-    problem = Problem(
-        model=Model(name="run", layers=tuple(layers)),
-        stages=run["stages"],
-        interleave=run["interleave"],
-        micro_batches=run["micro_batches"],
-        schedule=ScheduleName(run["schedule"]),
-        micro_batch_group=run["micro_batch_group"],
-        p2p_mode=P2PMode(run["p2p_mode"]),
-        flavour=None if run["flavour"] is None else Flavour(run["flavour"]),
-    )
-    counts = np.zeros((problem.cells, len(Recompute), problem.cells), dtype=np.int64)
-    counts[:, Recompute.NONE] = np.eye(problem.cells, dtype=np.int64)
-    return Plan(problem=problem, counts=counts)
-
-
-def read_runs(folder=RUNS):
-    """Documents of the runs that are kept, by the names of their files."""
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
-
-
-def row(name, run, calibrated):
-    """One row of the table, and its ratios: uncalibrated, calibrated, and left out of the calibration."""
-    simulated = simulate(plan_of_run(run)).makespan_ms
-    ratio, shortest = run["step_ms"] / simulated, min(run["steps_ms"]) / simulated
-    layers = " ".join(map(str, run["layers_per_cell"]))
-    sizes = f"{run['stages']} | {run['interleave']} | {run['micro_batches']}"
-    text = (
-        f"| {name} | {sizes} | {layers} | {simulated:,.1f} | {run['step_ms']:,.1f} "
-        f"| {ratio:.3f} | {shortest:.3f} "
-    )
-    ratios = [run["step_ms"] / ms for ms in (calibrated.after_ms, calibrated.left_out_ms)]
-    text += f"| {calibrated.after_ms:,.1f} | {ratios[0]:.3f} | {ratios[1]:.3f} |"
-    return text, (ratio, *ratios)
-
-
-def table(runs):
-    """Lines of the table, and what they come to."""
-    steps = [
-        MeasuredStep(name=name, plan=plan_of_run(run), step_ms=run["step_ms"]) for name, run in runs.items()
-    ]
-    found = calibrate(steps)
-    rows = [row(*each, calibrated) for each, calibrated in zip(runs.items(), found.runs, strict=True)]
-    ratios = [of_run[0] for _, of_run in rows]
-    return [
-        *HEAD,
-        *(text for text, _ in rows),
-        "",
-        f"{len(rows)} configurations: median ratio {statistics.median(ratios):.3f}, "
-        f"smallest {min(ratios):.3f}, largest {max(ratios):.3f}.",
-        "",
-        f"Calibrated, with {found.op_overhead_ms:.3f} ms an op and {found.hop_ms:.3f} ms a hop, the median "
-        f"error falls from {found.median_before:.1%} to {found.median_after:.1%}; of runs that are left out "
-        f"of the calibration it is {found.median_left_out:.1%}.",
-    ]
-
-
-def page_with(lines):
-    """Text of docs/accuracy.md with another table in it."""
-    page = PAGE.read_text(encoding="utf-8")
-    made = "\n".join([BEGIN, *lines, END])
-    return re.sub(f"{BEGIN}.*{END}", lambda _: made, page, flags=re.DOTALL)
-
-
-def run_everything(steps):
-    """Run every configuration, and keep what it took in place of what was kept."""
+def run_everything(steps, folder):
+    """Run every configuration, and write a file of each run in place of those that were there."""
     sys.path.insert(0, str(ROOT))  # the real runs are in no package
     from tests_torch.configurations import OTHERS, PROMISED
     from tests_torch.real_runs import run_plans
 
     plans = PROMISED | OTHERS
     runs = run_plans(list(plans.values()), steps)
-    RUNS.mkdir(exist_ok=True)
-    for old in RUNS.glob("*.json"):
+    for old in folder.glob("*.json"):
         old.unlink()
     for name, run in zip(plans, runs, strict=True):
-        file = RUNS / f"{re.sub('[^a-z0-9]+', '-', name)}.json"
+        file = folder / f"{re.sub('[^a-z0-9]+', '-', name)}.json"
         file.write_text(text_of(run.document()), encoding="utf-8")
 
 
-def text_of(document):
+def text_of(run):
     """Write a run document with one op a line, so that changes can be read."""
-    ops = ",\n".join("  " + json.dumps(op) for op in document["ops"])
-    rest = json.dumps({key: value for key, value in document.items() if key != "ops"})
+    ops = ",\n".join("  " + json.dumps(op) for op in run["ops"])
+    rest = json.dumps({key: value for key, value in run.items() if key != "ops"})
     return rest[:-1] + ', "ops": [\n' + ops + "\n]}\n"
 
 
+def keep(lines):
+    """Write the table, and what it comes to, into their pages."""
+    replace(PAGE, f"{BEGIN}.*{END}", "\n".join([BEGIN, *lines, END]))
+    for figures in (r"\d+ configurations: ", "Calibrated, "):
+        replace(README, f"(?m)^{figures}[^\\n]*", next(line for line in lines if re.match(figures, line)))
+
+
+def replace(path, pattern, made):
+    """Replace what was made before in a page."""
+    page = path.read_text(encoding="utf-8")
+    path.write_text(re.sub(pattern, lambda _: made, page, flags=re.DOTALL), encoding="utf-8")
+
+
 def main():
-    """Print the table; keep it and its runs."""
+    """Print the table; keep it and its runs when asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
-    parser.add_argument("--stored", action="store_true", help="make the table from the runs that are kept")
-    parser.add_argument(
-        "--steps", type=int, default=5, help="steps to run besides the first, which is dropped"
-    )
+    parser.add_argument("--stored", action="store_true", help="take the runs that are kept")
+    parser.add_argument("--steps", type=int, default=5, help="steps of each run, besides the first")
+    parser.add_argument("--keep", action="store_true", help="keep the runs, the table and what it comes to")
     options = parser.parse_args()
-    if not options.stored:
-        run_everything(options.steps)
-    lines = table(read_runs())
+    with tempfile.TemporaryDirectory() as folder:
+        runs = RUNS if options.stored or options.keep else Path(folder)
+        if not options.stored:
+            run_everything(options.steps, runs)
+        lines = table(runs)
     print("\n".join(lines))
-    PAGE.write_text(page_with(lines), encoding="utf-8")
+    if options.keep:
+        keep(lines)
 
 
 if __name__ == "__main__":

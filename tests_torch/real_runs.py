@@ -1,6 +1,8 @@
 """Run plans in real processes, and say what they took."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -143,13 +145,22 @@ def run_plans(
     with tempfile.TemporaryDirectory() as folder:
         jobs = Path(folder, "jobs.json")
         jobs.write_text(json.dumps([_job(plan, steps, asleep, as_order) for plan in plans]), encoding="utf-8")
-        command = [sys.executable, "-m", "tests_torch.ranks", str(jobs), folder]
-        done = subprocess.run(
-            command, cwd=_ROOT, capture_output=True, text=True, timeout=_PATIENCE_S, check=False
-        )
-        if done.returncode:
-            raise RuntimeError(f"the ranks failed:\n{done.stderr}")
+        _start([sys.executable, "-m", "tests_torch.ranks", str(jobs), folder])
         return [_read(plan, number, Path(folder)) for number, plan in enumerate(plans)]
+
+
+def _start(command: list[str]) -> None:
+    """Run a command to its end, and leave none of its ranks behind when it does not come to one."""
+    with subprocess.Popen(
+        command, cwd=_ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            said = process.communicate(timeout=_PATIENCE_S)[1]
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode:
+        raise RuntimeError(f"the ranks failed:\n{said}")
 
 
 def _job(plan: Plan, steps: int, asleep: bool, as_order: bool) -> dict[str, Any]:

@@ -68,9 +68,10 @@ def test_a_step_takes_at_most_a_little_longer_than_simulated(name, runs):
     assert run.shortest_ms <= MOST * simulate(run.plan).makespan_ms
 
 
-@pytest.mark.parametrize("name", SPLITS)
-def test_splits_are_ordered_in_real_time_as_in_simulated_time(name, runs_of_splits):
+# Of 7 splits all 21 pairs, of 3 all 3; of 5 all but the one pair of 624 ms each.
+@pytest.mark.parametrize(("name", "pairs"), [("1f1b", 21), ("gpipe", 3), ("interleaved", 9)])
+def test_splits_are_ordered_in_real_time_as_in_simulated_time(name, pairs, runs_of_splits):
     times = [(simulate(run.plan).makespan_ms, run.shortest_ms) for run in runs_of_splits[name]]
     apart = [pair for pair in combinations(sorted(times), 2) if pair[1][0] > CLOSE * pair[0][0]]
-    assert len(apart) >= len(times)
+    assert len(apart) == pairs
     assert [pair for pair in apart if pair[0][1] >= pair[1][1]] == []

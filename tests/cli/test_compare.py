@@ -228,3 +228,60 @@ class TestNamesAndPictures:
         result = run("compare", model_file(), first, second, *SIZES)
         assert (result.exit_code, result.stdout) == (2, "")
         assert "yours.file_name is 'x.svg', as in a file before" in result.stderr
+
+
+MEGATRON = """--pipeline-model-parallel-size 2 --num-layers 10 --pipeline-model-parallel-layout 'Et*7|t*3L'
+--recompute-granularity full --recompute-method uniform --recompute-num-layers 1
+"""
+
+
+def test_a_frameworks_configuration_is_a_plan_of_ones_own(model_file, tmp_path, run):
+    path = tmp_path / "run.sh"
+    path.write_text(MEGATRON, encoding="utf-8")
+    result = run("compare", model_file(), path, *SIZES, "--json")
+    row = json.loads(result.stdout)["rows"][-1]
+    assert (row["name"], row["recomputed_layers"], row["schedule"]) == (str(path), 10, "1f1b")
+    # Emb 5 + 7 x 10 = 75 ms, and backward 10 + 7 x 30 = 220.  Stage 1, 3 x 10 + 8 = 38 and 3 x 30 + 16 = 106,
+    # ends its first backward at 75 + 38 + 106 = 219, when stage 0 has done two forwards; after that stage 0
+    # works without a pause: 219 + 4 x 220 + 2 x 75.
+    assert row["makespan_ms"] == 1249.0
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_rules_that_a_configuration_breaks_are_noted(model_file, tmp_path, run):
+    path = tmp_path / "run.sh"
+    path.write_text(MEGATRON.replace("uniform", "half"), encoding="utf-8")
+    result = run("compare", model_file(), path, *SIZES)
+    assert f"note: {path}: breaks a rule: --recompute-method: " in result.stderr
+    assert result.exit_code == 0
+
+
+def test_a_configuration_of_other_stages_is_refused(model_file, tmp_path, run):
+    path = tmp_path / "run.sh"
+    path.write_text(MEGATRON, encoding="utf-8")
+    result = run("compare", model_file(), path, "-s", "3", "-mb", "6")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"error: {path}: has 2 stages, not 3; give --stages 2" in result.stderr
+
+
+def test_a_configuration_can_be_timed(model_file, tmp_path, run):
+    path = tmp_path / "run.sh"
+    path.write_text(MEGATRON, encoding="utf-8")
+    result = run("simulate", model_file(), path, "-mb", "4", "-mem", "5000", "--json")
+    document = json.loads(result.stdout)
+    assert document["outcome"]["makespan_ms"] == 1249.0
+    assert document["problem"]["memory_limit_mb"] == 5000
+    missing = run("simulate", model_file(), path)
+    assert (missing.exit_code, missing.stdout) == (2, "")
+    assert "does not say the number of micro-batches; give --micro-batches" in missing.stderr
+    named = run("simulate", model_file(), path, "-mb", "4", "--entry", "mine")
+    assert (named.exit_code, named.stdout) == (2, "")
+    assert "--entry: names a plan of a manual YAML" in named.stderr
+
+
+def test_a_configuration_without_an_order_is_bad_input(model_file, tmp_path, run):
+    path = tmp_path / "run.sh"
+    path.write_text(MEGATRON.replace("Et*7|t*3L", "Et*4|t*2|t*2|t*2L"), encoding="utf-8")
+    result = run("simulate", model_file(), path, "-mb", "3")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "3 micro-batches are not a multiple of 2 stages" in result.stderr

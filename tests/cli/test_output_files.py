@@ -11,7 +11,9 @@ from tests.cli.conftest import environment
 
 QUICK = ("-s", "2", "-mb", "4", "-t", "0.2", "-mem", "1200")
 PICTURES = ["memory.png", "memory.svg", "stages.png", "stages.svg", "timeline.png", "timeline.svg"]
-FILES = sorted(["plan.json", "trace.json", "report.html", *PICTURES])
+# The small model's plan recomputes otherwise on each stage, which only MindFormers can say.
+CONFIGS = ["layers.csv", "mindformers.yaml"]
+FILES = sorted(["plan.json", "trace.json", "report.html", *PICTURES, *CONFIGS])
 
 
 def names(folder):
@@ -31,7 +33,7 @@ def test_a_plan_is_written_with_its_pictures_and_its_trace(model_file, run, tmp_
     assert names(folder) == FILES
     assert result.stderr == (
         f"wrote {folder}: plan.json, timeline.png, timeline.svg, memory.png, memory.svg, stages.png, "
-        "stages.svg, trace.json, report.html\n"
+        "stages.svg, trace.json, layers.csv, mindformers.yaml, report.html\n"
     )
     assert all((folder / name).read_bytes().startswith(b"\x89PNG") for name in PICTURES[::2])
     assert all(b"<svg" in (folder / name).read_bytes() for name in PICTURES[1::2])
@@ -55,7 +57,7 @@ def test_all_files_that_exist_are_refused_at_once_before_any_planning(planned, m
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
         f"error: {planned}: timeline.png, timeline.svg, memory.png, stages.png, stages.svg, "
-        "trace.json, report.html exist; give --force to replace them\n"
+        "trace.json, layers.csv, mindformers.yaml, report.html exist; give --force to replace them\n"
     )
 
 
@@ -126,7 +128,7 @@ def test_a_plan_that_is_timed_is_written_with_its_pictures_too(planned, model_fi
 
 def test_pictures_can_be_added_beside_the_plan_file_that_is_read(planned, model_file, run):
     # Its proof is worth keeping: a plan that is timed anew is only feasible.
-    for name in (*PICTURES, "trace.json", "report.html"):
+    for name in (*PICTURES, *CONFIGS, "trace.json", "report.html"):
         (planned / name).unlink()
     before = (planned / "plan.json").read_bytes()
     result = run("simulate", model_file(), planned / "plan.json", "-o", planned)
@@ -174,3 +176,34 @@ def test_nothing_draws_where_no_picture_is_wanted(planned, model_file):
         "assert 'matplotlib' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], env=environment(), capture_output=True, check=True)
+
+
+def test_a_framework_that_is_planned_for_gets_its_file_and_no_other_does(model_file, run, tmp_path):
+    result = run("plan", model_file(), *QUICK, "--target", "megatron", "-o", tmp_path / "out")
+    assert result.exit_code == 0
+    configs = [name for name in names(tmp_path / "out") if name.endswith((".csv", ".yaml", ".sh", ".toml"))]
+    assert configs == ["layers.csv", "megatron.sh"]
+    # What was written is read back as the plan that was written beside it.
+    again = run(
+        "simulate", model_file(), tmp_path / "out" / "megatron.sh", "-mb", "4", "-mem", "1200", "--json"
+    )
+    written = json.loads((tmp_path / "out" / "plan.json").read_text(encoding="utf-8"))
+    assert json.loads(again.stdout)["counts"] == written["counts"]
+    assert json.loads(again.stdout)["outcome"]["makespan_ms"] == written["outcome"]["makespan_ms"]
+
+
+def test_every_framework_that_can_say_a_plan_gets_a_file(model_file, run, tmp_path):
+    words = ("-s", "2", "-mb", "4", "-t", "0.2", "--recompute", "full")
+    assert run("plan", model_file(), *words, "-o", tmp_path / "out").exit_code == 0
+    configs = {"layers.csv", "mindformers.yaml", "megatron.sh", "torchtitan.toml"}
+    assert configs < set(names(tmp_path / "out"))
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    for said in ("--pipeline-model-parallel-layout", "module_fqns_per_model_part", "recompute_config"):
+        assert said in page
+
+
+def test_a_file_of_an_earlier_plan_is_pointed_out(planned, model_file, run):
+    (planned / "megatron.sh").write_text("--num-layers 4", encoding="utf-8")
+    result = run("plan", model_file(), *QUICK, "-o", planned, "--force")
+    assert f"note: {planned / 'megatron.sh'} is of an earlier plan; Megatron-LM can not" in result.stderr
+    assert (planned / "megatron.sh").read_text(encoding="utf-8") == "--num-layers 4"

@@ -429,6 +429,23 @@ def test_the_target_keeps_selective_and_comm_apart(model_file, run):
     assert "select_recompute: [[" in stdout
 
 
+def test_a_plan_for_a_target_is_printed_in_its_words_with_what_that_costs(model_file, run):
+    stdout = run("plan", model_file(), *QUICK, "-mem", "1300", "--target", "megatron").stdout
+    assert "for Megatron-LM\n--pipeline-model-parallel-size 2" in stdout
+    assert "MindFormers lists" not in stdout
+    assert "Megatron-LM's limits" in stdout or "what Megatron-LM can not say costs nothing" in stdout
+    assert "no plan that Megatron-LM can say within the limits is faster" in stdout
+
+
+def test_what_a_target_costs_is_in_the_plan_file(model_file, run):
+    document = json.loads(
+        run("plan", model_file(), *QUICK, "-mem", "1300", "--target", "megatron", "--json").stdout
+    )
+    outcome = document["outcome"]
+    assert outcome["without_target"]["makespan_ms"] <= outcome["makespan_ms"]
+    assert outcome["without_target"]["lower_bound_ms"] <= outcome["lower_bound_ms"]
+
+
 def test_only_the_types_that_are_allowed_are_used(model_file, run):
     words = ("plan", model_file(), *QUICK, "-mem", "1000", "--json")
     free, narrow = (json.loads(run(*words, *more).stdout) for more in ((), ("--recompute", "none,full")))

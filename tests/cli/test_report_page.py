@@ -10,7 +10,8 @@ def test_plan_writes_a_page_with_all_that_it_knows(model_file, run, tmp_path):
         "tiny - pipeline plan",
         "makespan",
         "per second, 1,000 in each",
-        "offset: [[",
+        "recompute_config:",
+        "offset: [",
         "sapp-ppb-plan",
     ):
         assert said in page

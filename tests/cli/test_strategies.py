@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sapp_ppb.readers import read_model
+from tests.cli.conftest import BODY
 
 SWAP = {"name": "swap", "memory_activation": 10, "backward_time": 21}
 QUICK = ("-s", "2", "-mb", "4", "-mem", "1200", "-t", "0.3")
@@ -87,3 +88,41 @@ def test_the_example_swaps_where_the_other_recomputes(run):
     assert round(here["outcome"]["makespan_ms"]) == 274_796
     assert round(there["outcome"]["makespan_ms"]) == 285_968
     assert set(here["counts"]["LLamaDecodeLayer"]) == {"none", "swap"}
+
+
+def test_a_plan_with_a_strategy_is_exported_as_a_list_and_to_no_framework(swap_file, run, tmp_path):
+    plan, layers = tmp_path / "out" / "plan.json", tmp_path / "layers.csv"
+    assert run("plan", swap_file, *QUICK, "-o", tmp_path / "out").exit_code == 0
+    exported = run("export", plan, "--to", "csv", "--model", swap_file, "-o", layers)
+    assert exported.exit_code == 0, exported.stderr
+    assert ",swap" in layers.read_text()
+    timed = run("simulate", swap_file, layers, "-s", "2", "-mb", "4", "--json")
+    assert timed.exit_code == 0, timed.stderr
+    written = json.loads(plan.read_text())
+    assert json.loads(timed.stdout)["counts"] == written["counts"]
+    checked = run("check", layers, "--model", swap_file, "-mb", "4", "--no-plan")
+    assert checked.exit_code == 0, checked.stderr
+    assert " swap)" in checked.stdout
+    for target, title in (
+        ("megatron", "Megatron-LM"),
+        ("mindformers", "MindFormers"),
+        ("torchtitan", "torchtitan"),
+    ):
+        refused = run("export", plan, "--to", target)
+        assert refused.exit_code == 1, target
+        said = " ".join(refused.stderr.split())
+        assert f"{title} has no setting for 'swap'" in said
+        near = run("export", plan, "--to", target, "--nearest")
+        assert near.stdout.strip(), target
+        assert "swap" not in near.stdout
+
+
+def test_a_list_names_strategies_of_its_model_only(model_file, run, tmp_path):
+    layers = tmp_path / "layers.csv"
+    rows = [f"{k},Dec,{k // 5},0,{'swap' if k == 0 else 'none'}" for k in range(10)]
+    layers.write_text("index,name,stage,chunk,recompute\n" + "\n".join(rows) + "\n")
+    refused = run("simulate", model_file([BODY]), layers, "-s", "2", "-mb", "4")
+    assert refused.exit_code == 2
+    assert "line 2: recompute must be one of none, selective, comm, both, full" in " ".join(
+        refused.stderr.split()
+    )

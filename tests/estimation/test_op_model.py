@@ -143,3 +143,11 @@ def test_several_runs_tell_together_what_none_tells_alone():
         model_from_ops(traces[:1], runs[:1])
     with pytest.raises(InputError, match="are 2, and the runs 3; give one run, or one for each trace"):
         model_from_ops(traces, [*runs, runs[0]])
+
+
+def test_a_run_under_a_strategy_is_refused():
+    counts = np.zeros((1, 6, 1), dtype=int)
+    counts[0, 5] = 2
+    trace = OpTrace(source="x", times_ms={(0, "F"): (2.0,), (0, "B"): (4.0,)})
+    with pytest.raises(InputError, match="run: has layers under strategies, whose times are not told apart"):
+        model_from_ops([trace], [CellLayers(bodies=("Dec",), counts=counts)])

@@ -2,7 +2,7 @@
 Calibration of real runs: what half of them teach holds for the other half.
 
 The runs are those of docs/accuracy.md, PyTorch over gloo in 2 to 4 processes.  The promise is a
-median error of 5 %; when they were recorded it was 0.2 to 0.8 %, and 3.5 % without calibration.
+median error of 5 %; when they were recorded it was 0.3 to 0.9 %, and 2 to 3 % without calibration.
 """
 
 from pathlib import Path

@@ -73,7 +73,9 @@ class Case:
 
 def solved(seed: int, target: str | None, most_plans: int = _MOST_PLANS) -> Case:
     problem = small_problem(Random(seed), most_plans=most_plans, target=target, runs=True)
-    plans = all_plans(problem, nested=target is not None)
+    # MindFormers has a layer in every cell, whatever the problem allows, but beside HEAD and TAIL.
+    every = problem if target is None else problem.changed(min_layers_per_cell=1)
+    plans = all_plans(every, nested=target is not None)
     return Case(
         seed=seed,
         problem=problem,

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from sapp_ppb.costs import Cost, Recompute
 from sapp_ppb.errors import FileNote, InputError
-from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy
+from sapp_ppb.fix import Fix, PlaceRule
+from sapp_ppb.plan import Bubble, Outcome, Shortage, Status, StoppedBy, WithoutTarget
 from sapp_ppb.readers import read_plan
 from sapp_ppb.schedules import OrderFile, ScheduleName
 from sapp_ppb.writers import plan_to_json
@@ -27,11 +28,37 @@ def knows_none(problem) -> bool:
     return all(Recompute.NONE in problem.considered(layer) for layer in problem.model.bodies)
 
 
+PLACE_RULES = (
+    PlaceRule(recompute=Recompute.FULL, first=2),
+    PlaceRule(recompute=Recompute.SELECTIVE, first=1, entries_left=1),
+    PlaceRule(recompute=Recompute.FULL, every=3),
+)
+
+
+def may_follow(problem, rule) -> bool:
+    """Whether a rule of places can be given for a problem."""
+    try:
+        replace(problem, fix=Fix(places=rule))
+    except InputError:
+        return False
+    return True
+
+
+def with_mtp(problem):
+    """Make the last BODY entry one of multi-token prediction."""
+    last = problem.model.bodies[-1].name
+    layers = tuple(replace(layer, is_mtp=layer.name == last) for layer in problem.model.layers)
+    return replace(problem, model=replace(problem.model, layers=layers))
+
+
 @st.composite
 def outcomes(draw):
     """Outcome of a random plan; what is said of it need not be true to be read back."""
     plan = draw(plans())
     problem = plan.problem
+    if draw(st.booleans()):
+        problem = with_mtp(problem)
+        plan = replace(plan, problem=problem)
     if draw(st.booleans()):
         types = {r for layer in problem.model.bodies for r in layer.considered}
         limited = problem.memory_limit_mb is not None
@@ -51,6 +78,10 @@ def outcomes(draw):
         and knows_none(problem)
     ):
         problem = replace(problem, fix=plan.recompute)
+    rules = [rule for rule in PLACE_RULES if may_follow(problem, rule)]
+    if rules and draw(st.booleans()):
+        layers = draw(st.sampled_from([None, plan.split.layers]))
+        problem = replace(problem, fix=Fix(layers=layers, places=draw(st.sampled_from(rules))))
     plan = replace(plan, problem=problem)
     infeasible = draw(st.booleans())
     known = draw(st.booleans())
@@ -81,6 +112,9 @@ def outcomes(draw):
         seconds=draw(NUMBERS),
         seed=draw(st.integers(0, 2**32 - 1)),
         shortage=shortage if infeasible else None,
+        without_target=None
+        if infeasible or draw(st.booleans())
+        else WithoutTarget(makespan_ms=draw(NUMBERS), lower_bound_ms=draw(NUMBERS)),
     )
 
 
@@ -277,6 +311,19 @@ REFUSALS = {
         lambda d: d["outcome"].update(peak_memory_mb=[1]),
         "outcome.peak_memory_mb must list 2 stages (got 1)",
     ),
+    "mtp is no list": (
+        lambda d: d.update(mtp="body0"),
+        "mtp must be a list of names (got 'body0')",
+    ),
+    "mtp holds no name": (
+        lambda d: d.update(mtp=["body0", 3]),
+        "mtp[1] must be text that is not empty (got 3)",
+    ),
+    "mtp names no layer": (
+        lambda d: d.update(mtp=["other"]),
+        "mtp names 'other', which is no BODY layer of the model; it has "
+        + ", ".join(layer.name for layer in MODEL.bodies),
+    ),
     "huge": (
         lambda d: d["problem"].update(micro_batches=10**30),
         "problem.micro_batches must be a whole number of at least 1 (got an integer of more than 20 digits)",
@@ -316,6 +363,25 @@ def test_a_problem_that_can_not_be_is_refused_with_the_file(changed):
 def test_another_model_name_is_noted(changed):
     with pytest.warns(FileNote, match="was made for the model 'other', not 'random'"):
         read_plan(changed(lambda d: d.update(model="other")), MODEL)
+
+
+def test_layers_of_multi_token_prediction_are_named_where_there_are_some():
+    assert "mtp" not in json.loads(plan_to_json(PLAN))
+    problem = with_mtp(PLAN.problem)
+    outcome = replace(PLAN, problem=problem, plan=replace(PLAN.plan, problem=problem))
+    assert json.loads(plan_to_json(outcome))["mtp"] == [problem.model.bodies[-1].name]
+
+
+def test_a_model_that_marks_other_layers_is_noted(changed):
+    names = [layer.name for layer in MODEL.bodies]
+    with pytest.warns(FileNote, match=f"mtp names '{names[-1]}', and the model marks none; the model counts"):
+        read = read_plan(changed(lambda d: d.update(mtp=names[-1:])), MODEL)
+    assert read == PLAN
+    # A file that names none speaks of none, and fits a model that marks some.
+    marked = with_mtp(PLAN.problem).model
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_plan(changed(lambda d: None), marked).problem.model == marked
 
 
 @pytest.mark.parametrize("section", ["problem", "outcome"])

@@ -9,7 +9,7 @@ from sapp_ppb.problem import Problem
 from sapp_ppb.targets import TARGETS, cell_types, plan_from_types, silent_cells, target_named
 from sapp_ppb.targets.megatron import recompute_words
 from sapp_ppb.targets.torchtitan import checkpoint_mode
-from sapp_ppb.writers import mindformers_lists, mindformers_text
+from sapp_ppb.writers import mindformers_lists, mindformers_lists_text
 from sapp_ppb.writers.megatron import megatron_text
 from sapp_ppb.writers.torchtitan import torchtitan_text
 
@@ -66,7 +66,7 @@ def test_the_writers_refuse_it():
         megatron_text(plan)
     with pytest.raises(InputError, match="torchtitan has no setting for 'swap'"):
         torchtitan_text(plan)
-    text = mindformers_text(mindformers_lists(plan))
+    text = mindformers_lists_text(mindformers_lists(plan))
     assert text == (
         "offset: [[0, 0]]\n"
         "# no recompute lists: MindFormers has none for swap\n"

@@ -5,7 +5,7 @@ from hypothesis import given
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.plan import plan_from_matrices
 from sapp_ppb.problem import Problem
-from sapp_ppb.writers import mindformers_lists, mindformers_text
+from sapp_ppb.writers import mindformers_lists, mindformers_lists_text
 from tests.strategies import plans
 
 ALL_TYPES = {recompute: 100.0 - recompute for recompute in Recompute}
@@ -43,7 +43,7 @@ def test_each_list_counts_the_types_that_it_means():
 
 def test_the_text_has_a_row_for_each_chunk():
     plan = plan_of({"none": [[1, 1], [1, 0]], "full": [[0, 0], [0, 1]]}, count=4, interleave=2)
-    assert mindformers_text(mindformers_lists(plan)) == (
+    assert mindformers_lists_text(mindformers_lists(plan)) == (
         "offset: [[0, 0],\n"
         "         [0, 0]]\n"
         "recompute: [[0, 0],\n"
@@ -58,7 +58,7 @@ def test_the_text_has_a_row_for_each_chunk():
 def test_a_cell_that_mixes_is_named_and_its_lists_are_not_given():
     lists = mindformers_lists(plan_of({"selective": [[1, 2]], "comm": [[0, 1]]}, count=4))
     assert (lists.recompute, lists.select_recompute, lists.select_comm_recompute) == (None, None, None)
-    text = mindformers_text(lists)
+    text = mindformers_lists_text(lists)
     assert text.startswith("offset: [[-1, 1]]\n# no recompute lists")
     assert "SELECTIVE beside COMM in stage 1 chunk 0" in text
     assert "--target mindformers" in text
@@ -71,7 +71,7 @@ def test_a_plan_for_mindformers_that_kinds_make_impossible_is_not_told_to_change
     )
     problem = Problem(model=Model(name="two", layers=(first, second)), stages=2, micro_batches=4)
     matrices = {"Dense": {"none": [[2, 0]]}, "Moe": {"full": [[1, 1]]}}
-    text = mindformers_text(mindformers_lists(plan_from_matrices(problem, matrices)))
+    text = mindformers_lists_text(mindformers_lists(plan_from_matrices(problem, matrices)))
     assert "of another kind before it in stage 0 chunk 0" in text
     assert "--target" not in text
 

@@ -23,8 +23,9 @@ _PLANNER = "planner"
 SHORT_HELP = "Compare the best plan with even splits and with your own."
 HELP = """
 Plan, and compare the answer with what people do without a planner (even splits without and
-with full recompute, the bottleneck partition) and with your own plans: plan files, or manual
-YAML files of MindFormers' offset and recompute lists.
+with full recompute, the bottleneck partition) and with your own plans: plan files, configurations
+of MindFormers, Megatron-LM or torchtitan, lists of layers, or manual YAML files of MindFormers'
+offset and recompute lists.
 
 Your plans are timed with the micro-batches, limits and links given here, each under its own
 schedule and chunks.  One that exceeds the limit is shown and marked.
@@ -42,7 +43,9 @@ def compare(
     problem: "Problem",
     plans: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PLAN", help="Plan files and manual YAML files.", show_default=False),
+        typer.Argument(
+            metavar="PLAN", help="Plan files, configurations, manual YAML files.", show_default=False
+        ),
     ] = None,
     time_limit: TimeLimit = 10.0,
     gap: Gap = "0",

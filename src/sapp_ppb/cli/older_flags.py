@@ -15,7 +15,7 @@ _NEW_NAMES = {
     "-manual": "give the YAML file to 'sapp-ppb compare MODEL.json MANUAL.yaml' or 'sapp-ppb simulate'",
     "-seq": "give --schedule seq1f1b --sequence-chunks K",
     "-init": "make a model file with 'sapp-ppb costs init INIT.yaml -o MODEL.json'",
-    "-train": "reading a training YAML is not available; give -s, -mb and -i",
+    "-train": "check the YAML with 'sapp-ppb check TRAIN.yaml --model MODEL.json', which plans for it too",
     "-dump": "make a model file with 'sapp-ppb costs', which writes it to --output",
     "-cm": "a communication model is not available; give the time of a hop with --p2p",
     "-O": "there are no levels; give more time with --time-limit",

@@ -19,7 +19,10 @@ _THOUSANDS = re.compile(r"0\d\d")  # what 56,000 ends in, and no list of numbers
 AUTO = "auto"  # the schedule that is best
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL.json", help="Model file.", show_default=False)]
 PlanPath = Annotated[
-    Path, typer.Argument(metavar="PLAN", help="Plan file, or manual YAML file.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="PLAN", help="Plan file, framework's configuration, or manual YAML.", show_default=False
+    ),
 ]
 _STAGES = typer.Option("--stages", "-s", metavar="S", help="Pipeline stages.")
 _MICRO_BATCHES = typer.Option("--micro-batches", "-mb", metavar="M", help="Micro-batches of one step.")

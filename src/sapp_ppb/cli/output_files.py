@@ -9,8 +9,9 @@ from sapp_ppb.cli.guard import say
 from sapp_ppb.errors import InputError
 
 if TYPE_CHECKING:
-    from sapp_ppb.plan import Outcome
+    from sapp_ppb.plan import Outcome, Plan
     from sapp_ppb.simulator import Timeline
+    from sapp_ppb.writers.exports import Export
 
 Writer = Callable[["Timeline", Path, bool], None]
 
@@ -43,12 +44,24 @@ def _page(
     outcome: "Outcome", timeline: "Timeline | None", path: Path, force: bool, tokens: int | None
 ) -> None:
     from sapp_ppb.report.page import write_page
-    from sapp_ppb.writers import mindformers_lists, mindformers_text, plan_to_json
+    from sapp_ppb.writers import mindformers_lists, mindformers_lists_text, plan_to_json
 
     lists = {"Plan file": plan_to_json(outcome)}
-    if outcome.plan is not None:
-        lists = {"MindFormers": mindformers_text(mindformers_lists(outcome.plan))} | lists
+    plan = outcome.plan
+    if plan is not None:
+        said = {form.title: form.text(plan) for form in _frameworks(plan) if not form.unsaid(plan)}
+        if not said:  # why there is nothing to paste
+            said = {"MindFormers": mindformers_lists_text(mindformers_lists(plan))}
+        lists = said | lists
     write_page(outcome, timeline, path, lists=lists, tokens=tokens, force=force)
+
+
+def _frameworks(plan: "Plan") -> "list[Export]":
+    """Forms of the framework that a plan is for; those of every framework where it is for none."""
+    from sapp_ppb.writers.exports import EXPORTS
+
+    target = plan.problem.target
+    return [form for form in EXPORTS.values() if form.target and target in (None, form.name)]
 
 
 PLAN_FILE, PAGE_FILE = "plan.json", "report.html"
@@ -66,6 +79,8 @@ _OF_A_TIMELINE: tuple[tuple[str, Writer], ...] = (
 )
 
 
+# The plan in the words of others; a framework that can not say it has none.
+_CONFIGS = ("layers.csv", "mindformers.yaml", "megatron.sh", "torchtitan.toml")
 # What is made of a comparison.
 COMPARISON_FILES = ("compare.json", "compare.png", "compare.svg")
 
@@ -98,7 +113,7 @@ def free_folder(
     if not output.strip():
         raise InputError("--output", [f"must name a folder (got {output!r}); this one is named ."])
     folder = Path(output)
-    names = names or (PLAN_FILE, *(name for name, _ in _OF_A_TIMELINE), PAGE_FILE)
+    names = names or (PLAN_FILE, *(name for name, _ in _OF_A_TIMELINE), *_CONFIGS, PAGE_FILE)
     paths = [folder / name for name in (*names, *more) if not _is_same(folder / name, read)]
     _refuse_taken("--output", paths, force=force)
     return folder
@@ -156,11 +171,31 @@ def write_folder(
             if timeline is not None:
                 write(timeline, folder / name, force)
                 written.append(name)
+        if outcome.plan is not None:
+            written += _write_configs(folder, outcome.plan, force=force, read=read)
         _page(outcome, timeline, folder / PAGE_FILE, force, tokens)
         written.append(PAGE_FILE)
     finally:
         if written:
             say(f"wrote {folder}: {', '.join(written)}")
+
+
+def _write_configs(folder: Path, plan: "Plan", *, force: bool, read: Path | None) -> list[str]:
+    """Write the layers, and what each framework would be told that can say the plan; name the files."""
+    from sapp_ppb.writers import write_text_atomic
+    from sapp_ppb.writers.exports import EXPORTS
+
+    written = []
+    for form in (EXPORTS["csv"], *_frameworks(plan)):
+        path = folder / form.file_name
+        if _is_same(path, read):
+            continue
+        if not form.unsaid(plan):
+            write_text_atomic(path, form.text(plan), force)
+            written.append(form.file_name)
+        elif path.exists():
+            say(f"note: {path} is of an earlier plan; {form.title} can not express this one")
+    return written
 
 
 def write_comparison(

@@ -156,11 +156,11 @@ def _refuse_one_plan(warm_start: Path | None, fix: Path | None) -> None:
 
 def planned(problem: "Problem", **options: Any) -> "Outcome":
     """Plan, and where there is a target without its limits too; show the progress."""
-    from sapp_ppb.planner import plan_pipeline, with_cost_of_target
+    from sapp_ppb.planner import plan_pipeline, target_restricts, with_cost_of_target
 
     with _getting_ready(problem) as line:
-        if problem.target is None:
-            return plan_pipeline(problem, **options, watch=line)
+        if not target_restricts(problem):
+            return with_cost_of_target(plan_pipeline(problem, **options, watch=line), time_limit_s=0.0)
         seconds = options.pop("time_limit_s")
         for_target, free = _FOR_TARGET * seconds, (1 - _FOR_TARGET) * seconds
         outcome = plan_pipeline(problem, **options, time_limit_s=for_target, watch=line)

@@ -39,14 +39,17 @@ SHORT_HELP = "Time a plan that exists."
 HELP = """
 Time a plan that exists and find the peak memory of every stage.
 
-A plan file holds its problem.  A manual YAML file (offset and recompute lists of MindFormers
-under a name) does not: give stages, micro-batches and what else differs from the defaults, and
---entry when it holds several plans.  Exits with 1 when a stage needs more than the memory limit.
+A plan file holds its problem.  So does a configuration of MindFormers, Megatron-LM or torchtitan, and
+a list of layers: give what it does not say; 'sapp-ppb check' says more of it.  A manual YAML file
+(offset and recompute lists of MindFormers under a name) does not: give stages, micro-batches and what
+else differs from the defaults, and --entry when it holds several plans.  Exits with 1 when a stage
+needs more than the memory limit.
 
 \b
 Examples:
   sapp-ppb simulate llama2_70b.json out/plan.json
   sapp-ppb simulate llama2_70b.json out/plan.json --json
+  sapp-ppb simulate llama2_70b.json model_config.yaml -mb 32 -mem 56000
   sapp-ppb simulate llama2_70b.json manual.yaml --entry manual1 -s 16 -mb 32 -mem 56000
   sapp-ppb simulate llama2_70b.json out/plan.json --emit-trace trace.json
 """
@@ -77,9 +80,10 @@ def simulate(
     force: Force = False,
     json_: AsJson = False,
 ) -> int:
-    """Time a plan file, or one plan of a manual YAML."""
+    """Time the plan of a plan file, of a configuration, or one of a manual YAML."""
     from sapp_ppb.cli.tables import outcome_text
     from sapp_ppb.readers import is_yaml, read_model, read_plan
+    from sapp_ppb.readers.framework import framework_of
     from sapp_ppb.simulator import retime
     from sapp_ppb.writers import plan_to_json
 
@@ -99,7 +103,11 @@ def simulate(
         "min_layers": min_layers,
     }
     given = {name: value for name, value in options.items() if value is not None}
-    if is_yaml(plan):
+    if framework_of(plan) is not None:
+        if entry is not None:
+            raise InputError("--entry", [f"names a plan of a manual YAML, and {plan} is none; leave it out"])
+        timeline, outcome = _configured(model, plan, given)
+    elif is_yaml(plan):
         timeline, outcome = _manual(model, plan, entry, given)
     else:
         _refuse_options(plan, [*given, *(["entry"] if entry is not None else [])])
@@ -122,6 +130,16 @@ def _refuse_options(plan: Path, names: list[str]) -> None:
         options = ", ".join("--" + name.rstrip("_").replace("_", "-") for name in names)
         fault = f"is a plan file, which says its problem itself; leave out {options}, or use sapp-ppb compare"
         raise InputError(str(plan), [fault])
+
+
+def _configured(model: Path, path: Path, given: dict[str, Any]) -> "tuple[Timeline, Outcome]":
+    """Time the plan that a framework's configuration runs."""
+    from sapp_ppb.cli.given import given_fields
+    from sapp_ppb.readers import read_config_plan, read_model
+    from sapp_ppb.simulator import simulate, timed
+
+    timeline = simulate(read_config_plan(path, read_model(model), given_fields(**given)))
+    return timeline, timed(timeline)
 
 
 def _manual(model: Path, plan: Path, entry: str | None, given: dict[str, Any]) -> "tuple[Timeline, Outcome]":

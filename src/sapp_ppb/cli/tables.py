@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sapp_ppb.cli.output import can_draw_blocks
 from sapp_ppb.cli.text_timeline import timeline_text
-from sapp_ppb.plan import Outcome
+from sapp_ppb.plan import Outcome, Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.report.summary import (
     baseline_rows,
@@ -24,7 +24,8 @@ from sapp_ppb.report.summary import (
     summary_rows,
     title_text,
 )
-from sapp_ppb.writers import mindformers_lists, mindformers_text
+from sapp_ppb.writers import mindformers_lists, mindformers_lists_text
+from sapp_ppb.writers.exports import EXPORTS
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
@@ -42,7 +43,7 @@ def outcome_text(
     drawn: bool = False,
 ) -> str:
     """
-    Fill the page of a plan: stages, what is known, what others do, and the lists of MindFormers.
+    Fill the page of a plan: stages, what is known, what others do, and what to paste.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def outcome_text(
     page: list[RenderableType] = [
         Text(title_text(outcome)),
         Text(),
-        stages_table(timeline, _widest_bar(timeline)),
+        stages_table(timeline, widest_bar(timeline)),
         Text(),
     ]
     page.append(pairs_table(summary_rows(outcome, timeline, tokens)))
@@ -64,8 +65,15 @@ def outcome_text(
         page += [Text(), _comparison(outcome, compared)]
     if drawn:
         page += [Text(), timeline_text(timeline, terminal_columns())]
-    lists = mindformers_text(mindformers_lists(timeline.plan))
-    return f"{rendered(page)}\nMindFormers lists, [chunk][stage]\n{lists}"
+    return f"{rendered(page)}\n{_to_paste(timeline.plan)}"
+
+
+def _to_paste(plan: Plan) -> str:
+    """Say a plan in the words of its target; in MindFormers' lists where it has none."""
+    form = EXPORTS.get(plan.problem.target or "")
+    if form is None or form.name == "mindformers" or form.unsaid(plan):
+        return f"MindFormers lists, [chunk][stage]\n{mindformers_lists_text(mindformers_lists(plan))}"
+    return f"for {form.title}\n{form.text(plan)}"
 
 
 def _comparison(outcome: Outcome, compared: "Sequence[tuple[str, Timeline]]") -> Table:
@@ -182,7 +190,7 @@ def rendered(page: Sequence[RenderableType]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in to.getvalue().splitlines())
 
 
-def _widest_bar(timeline: "Timeline") -> int:
+def widest_bar(timeline: "Timeline") -> int:
     """Length of the longest bar for which no row needs a second line; 0 when none does."""
     # A console never measures more than its own width, so one is asked that is wide enough.
     wide = Console(file=StringIO(), width=10_000)

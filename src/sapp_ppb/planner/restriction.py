@@ -32,7 +32,7 @@ def with_cost_of_target(
     problem, plan = outcome.problem, outcome.plan
     if plan is None or problem.target is None or outcome.makespan_ms is None:
         return outcome
-    if not _restricts(problem):
+    if not target_restricts(problem):
         known = WithoutTarget(makespan_ms=outcome.makespan_ms, lower_bound_ms=outcome.lower_bound_ms or 0.0)
         return replace(outcome, without_target=known)
     free = problem.changed(target=None)
@@ -61,12 +61,15 @@ def _with_bound(outcome: Outcome, bound_ms: float) -> Outcome:
     return replace(outcome, lower_bound_ms=bound_ms, status=Status.OPTIMAL, stopped_by=StoppedBy.PROOF)
 
 
-def _restricts(problem: Problem) -> bool:
+def target_restricts(problem: Problem) -> bool:
     """
     Whether a target leaves out any plan.
 
-    It has no words for strategies; nested types of one kind matter only if two types compete.
+    It has no words for strategies.  Nested types of one kind of layer matter only where
+    SELECTIVE and COMM compete.
     """
+    if problem.target is None:
+        return False
     has_strategies = len(problem.model.types) > len(Recompute)
     if has_strategies or not is_nested(problem.target) or len(problem.model.bodies) > 1:
         return True

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,8 @@ from sapp_ppb.targets import Way, target_named
 _TASTED, _TASTING_MOVES = 0.2, 12_000
 # Ways that the time is shared by, the most promising first; later ones get a share of an even split.
 _BEST, _LEAST_SHARE = 3, 0.2
+# Share of its time that a run is counted to have taken when it ended with a proof.
+_PROVEN_IN = 1 / 3
 # Seconds for the plan that holds least of a way in which the short search met none that fits.
 _LEAST_MEMORY_S = 5.0
 
@@ -82,53 +85,107 @@ def plan_ways(
         When the solver is needed to find a first plan and fails.
     """
     started = time.monotonic()
-    deadline = started + budget_for(problem, time_limit_s).stop_s
     best, tasted = _taste(ways, time_limit_s / len(ways), seed, known)
     if best is None and _nothing_fits(ways):
         return _infeasible(problem, started, seed)
-    bound_ms, stopped_by, met = math.inf, StoppedBy.PROOF, list[Plan]()
-    open_ways = sorted(tasted, key=lambda each: each.makespan_ms)
+    options = {"gap": gap, "seed": seed, "watch": watch, "threads": threads}
+    deadline = started + budget_for(problem, time_limit_s).stop_s
+    rivals = _Rivals(tasted=tasted, best=best, known=known, deadline=deadline, options=options)
     left_s = time_limit_s
-    while open_ways:
-        each, *open_ways = open_ways
-        cutoff_ms = math.inf if best is None else best.makespan_ms
-        least_ms = bound_within(each.way.problem, cutoff_ms, each.bound_ms)
-        if least_ms >= cutoff_ms * (1 - PROVEN):
-            bound_ms = min(bound_ms, least_ms)
-            continue
-        rivals = sum(bound_within(o.way.problem, cutoff_ms, o.bound_ms) < cutoff_ms for o in open_ways)
-        seconds = max(left_s / (1 + min(rivals, _BEST - 1)), _LEAST_SHARE * time_limit_s / len(ways))
+    for each in sorted(range(len(ways)), key=lambda number: tasted[number].makespan_ms):
+        if each in (still_open := rivals.open_ways()):
+            share_s = left_s / min(len(still_open), _BEST)
+            seconds = max(share_s, _LEAST_SHARE * time_limit_s / len(ways))
+            rivals.run(each, seconds)
+            left_s -= seconds if each in rivals.open_ways() else _PROVEN_IN * seconds
+    while left_s > _LEAST_SHARE * time_limit_s and (still_open := rivals.open_ways()):
+        # What the proofs left goes to the way that the bound of all hangs on.
+        seconds = max(left_s / 2, _LEAST_SHARE * time_limit_s)
+        rivals.run(min(still_open, key=rivals.bounds_ms.__getitem__), seconds)
         left_s -= seconds
-        run = Run(
-            problem=each.way.problem,
-            budget=_until(budget_for(each.way.problem, seconds), deadline),
-            gap=gap,
-            seed=seed,
-            watch=watch,
-            threads=threads,
-            known=_as_plan_of(each.way.problem, known),
-            best=best,
-        )
-        try:
-            outcome = run.outcome()
-        except NoPlanFoundError:
-            bound_ms = min(bound_ms, max(run.bound_ms, least_ms))
-            continue
-        bound_ms = min(bound_ms, max(outcome.lower_bound_ms or math.inf, least_ms))
-        if outcome.plan is not None:
-            best = simulate(outcome.plan)
-            met += [outcome.plan, *outcome.runners_up]
-            stopped_by = outcome.stopped_by if stopped_by is StoppedBy.PROOF else stopped_by
-        if outcome.stopped_by is StoppedBy.INTERRUPT:
-            bound_ms = min(bound_ms, *(other.bound_ms for other in open_ways), math.inf)
-            break
-    if best is None:
+    if rivals.best is None:
         raise NoPlanFoundError(
             f"no plan that {target_named(problem.target or '').title} can say was found in "
             f"{time.monotonic() - started:.1f} s; one may exist: try a higher --time-limit or --memory-limit"
         )
-    told = _told(problem, best, min(bound_ms, best.makespan_ms), stopped_by, started, seed)
-    return replace(told, runners_up=_fastest_others(told.plan, met))
+    told = _told(problem, rivals.best, rivals.bound_ms(), rivals.stopped_by, started, seed)
+    return replace(told, runners_up=_fastest_others(told.plan, rivals.met))
+
+
+class _Rivals:
+    """
+    The ways, the best plan of all of them, and the bound of each.
+
+    Attributes
+    ----------
+    best
+        Best plan so far.
+    bounds_ms
+        Proven of each way alone.
+    met
+        Plans met.
+    stopped_by
+        Why the first run stopped that proved nothing; INTERRUPT once one was interrupted.
+    """
+
+    def __init__(
+        self,
+        *,
+        tasted: Sequence[_Tasted],
+        best: Timeline | None,
+        known: Plan | None,
+        deadline: float,
+        options: dict[str, Any],
+    ) -> None:
+        self._problems = [each.way.problem for each in tasted]
+        self._known, self._deadline, self._options = known, deadline, options
+        self.best = best
+        self.bounds_ms = [each.bound_ms for each in tasted]
+        self.met: list[Plan] = []
+        self.stopped_by = StoppedBy.PROOF
+
+    @property
+    def _cutoff_ms(self) -> float:
+        return math.inf if self.best is None else self.best.makespan_ms
+
+    def _bound_ms(self, number: int) -> float:
+        """Bound of a way; infinite where another one has all its plans that matter."""
+        return bound_within(self._problems[number], self._cutoff_ms, self.bounds_ms[number])
+
+    def bound_ms(self) -> float:
+        """Bound of all ways: the best plan's makespan when none can be better."""
+        return min(self._cutoff_ms, *map(self._bound_ms, range(len(self._problems))))
+
+    def open_ways(self) -> list[int]:
+        """Ways in which a better plan may be; none after an interrupt."""
+        if self.stopped_by is StoppedBy.INTERRUPT:
+            return []
+        closed_ms = self._cutoff_ms * (1 - PROVEN)
+        return [number for number in range(len(self._problems)) if self._bound_ms(number) < closed_ms]
+
+    def run(self, number: int, seconds: float) -> None:
+        """Search one way and prove, with the best plan of all as the cutoff."""
+        problem = self._problems[number]
+        run = Run(
+            problem=problem,
+            budget=_until(budget_for(problem, seconds), self._deadline),
+            known=_as_plan_of(problem, self._known),
+            best=self.best,
+            **self._options,
+        )
+        try:
+            outcome = run.outcome()
+        except NoPlanFoundError:
+            self.bounds_ms[number] = max(self.bounds_ms[number], run.bound_ms)
+            return
+        if outcome.plan is None:
+            self.bounds_ms[number] = math.inf
+            return
+        self.bounds_ms[number] = max(self.bounds_ms[number], outcome.lower_bound_ms or 0.0)
+        self.best = simulate(outcome.plan)
+        self.met += [outcome.plan, *outcome.runners_up]
+        if self.stopped_by is StoppedBy.PROOF or outcome.stopped_by is StoppedBy.INTERRUPT:
+            self.stopped_by = outcome.stopped_by
 
 
 def _fastest_others(best: Plan | None, met: Sequence[Plan]) -> tuple[Plan, ...]:

@@ -8,12 +8,13 @@ from sapp_ppb.readers.named_plan import NamedPlan
 from sapp_ppb.readers.order_file import read_order
 from sapp_ppb.readers.pipedream_graph import read_operator_graph
 from sapp_ppb.readers.plan_file import read_plan
-from sapp_ppb.readers.user_plans import is_yaml, read_all_plans, read_user_plans
+from sapp_ppb.readers.user_plans import is_yaml, read_all_plans, read_config_plan, read_user_plans
 
 __all__ = [
     "NamedPlan",
     "is_yaml",
     "read_all_plans",
+    "read_config_plan",
     "read_galvatron",
     "read_json",
     "read_layers_csv",

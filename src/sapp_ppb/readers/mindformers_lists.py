@@ -13,10 +13,11 @@ from typing import TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.costs import Recompute
 from sapp_ppb.costs.checks import LARGEST_COUNT, shown
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
+from sapp_ppb.targets import plan_from_types
+from sapp_ppb.targets.mindformers_counts import dealt, types_counted
 
 Ints = NDArray[np.int64]
 _SHAPES = "a list with a number for each of the {S} stages, or {V} such lists, one for each chunk"
@@ -123,7 +124,8 @@ def counts_from_list(value: object, layers: Ints) -> Ints:
     if value is None or value == 0:
         return np.zeros_like(layers)
     if isinstance(value, list) and len(value) == stages and all(_is_count(entry) for entry in value):
-        return _dealt(_counted(value, layers.sum(axis=0).tolist(), "stage {}"), layers)
+        counts = _counted(value, layers.sum(axis=0).tolist(), "stage {}")
+        return np.array(dealt(counts, layers.tolist()), dtype=np.int64)
     if _are_count_rows(value, chunks, stages):
         rows = [[row] * stages if isinstance(row, bool) else row for row in value]
         return np.array(
@@ -167,18 +169,6 @@ def _counted(row: Sequence[int], layers: Sequence[int], place: str) -> list[int]
     return counts
 
 
-def _dealt(per_stage: Sequence[int], layers: Ints) -> Ints:
-    """Deal each stage's count over its chunks, one at a time to each that is not full."""
-    counts = np.zeros_like(layers)
-    for stage, count in enumerate(per_stage):
-        left = count
-        while left:
-            for chunk in np.flatnonzero(counts[:, stage] < layers[:, stage])[:left].tolist():
-                counts[chunk, stage] += 1
-                left -= 1
-    return counts
-
-
 def plan_from_lists(
     problem: Problem, layers: Ints, recompute: Ints, select_recompute: Ints, select_comm_recompute: Ints
 ) -> Plan:
@@ -195,23 +185,7 @@ def plan_from_lists(
     InputError
         If it is no plan of the problem: a cell too empty, or a type that is not given.
     """
-    kinds = iter(np.repeat(np.arange(len(problem.model.bodies)), [b.count for b in problem.model.bodies]))
-    counts = np.zeros((len(problem.model.bodies), len(problem.model.types), problem.cells), dtype=np.int64)
-    for cell in range(problem.cells):
-        place = cell // problem.stages, problem.order.placement.stage_of(cell, problem.stages)
-        for index in range(layers[place]):
-            full, select, comm = (
-                index < rows[place] for rows in (recompute, select_recompute, select_comm_recompute)
-            )
-            counts[next(kinds), _MEANING[full, select, comm], cell] += 1
-    return Plan(problem=problem, counts=counts)
-
-
-# Which lists count a layer: recompute, select_recompute, select_comm_recompute.
-_MEANING = {
-    (False, False, False): Recompute.NONE,
-    (False, True, False): Recompute.SELECTIVE,
-    (False, False, True): Recompute.COMM,
-    (False, True, True): Recompute.BOTH,
-    **{(True, select, comm): Recompute.FULL for select in (False, True) for comm in (False, True)},
-}
+    types = types_counted(
+        *(rows.tolist() for rows in (layers, recompute, select_recompute, select_comm_recompute))
+    )
+    return plan_from_types(problem, types)

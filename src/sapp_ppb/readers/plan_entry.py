@@ -41,6 +41,13 @@ def _numbers(place: str, value: object) -> str | None:
     return next((fault for fault in faults if fault), None)
 
 
+def _names(place: str, value: object) -> str | None:
+    if not isinstance(value, list):
+        return f"{place} must be a list of names (got {shown(value)})"
+    faults = (text_fault(f"{place}[{index}]", name) for index, name in enumerate(value))
+    return next((fault for fault in faults if fault), None)
+
+
 def _per_stage(place: str, value: object) -> str | None:
     return _numbers(place, value) if isinstance(value, list) else number_fault(place, value)
 
@@ -112,6 +119,7 @@ TOP_KEYS: Mapping[str, Check] = {
     "format": text_fault,
     "version": _whole,
     "model": text_fault,
+    "mtp": _names,
     "problem": _object,
     "counts": _object,
     "outcome": _object,
@@ -146,7 +154,13 @@ def problem_keys(labels: tuple[str, ...]) -> Mapping[str, Check]:
     return {**PROBLEM_KEYS, "recompute": _or(partial(_types, words=labels))}
 
 
-FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object}
+FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object, "places": _object}
+PLACES_KEYS: Mapping[str, Check] = {
+    "recompute": partial(_word, words=LABELS),
+    "first": partial(_whole, least=1),
+    "every": partial(_whole, least=1),
+    "entries_left": _whole,
+}
 ORDER_KEYS: Mapping[str, Check] = {"path": text_fault, "sha256": _hash}
 OUTCOME_KEYS: Mapping[str, Check] = {
     "status": partial(_word, words=tuple(status.value for status in Status)),
@@ -177,6 +191,7 @@ REMEDY_KEYS: Mapping[str, Check] = {"change": text_fault, "value": _text_or_numb
 # Keys that need not be there; gap and total are computed from the others.
 _OPTIONAL = frozenset(
     {
+        "mtp",
         "counts",
         "micro_batch_group",
         "target",
@@ -186,6 +201,9 @@ _OPTIONAL = frozenset(
         "recompute_working_set",
         "fix",
         "layers",
+        "first",
+        "every",
+        "entries_left",
         "sequence_chunks",
         "p2p_mode",
         "overlap_factor",

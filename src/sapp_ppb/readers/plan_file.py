@@ -16,7 +16,7 @@ from typing import Any
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.model import Model
 from sapp_ppb.errors import FileNote, InputError, PpbError
-from sapp_ppb.fix import Fix
+from sapp_ppb.fix import Fix, PlaceRule
 from sapp_ppb.plan import (
     PLAN_FORMAT,
     PLAN_VERSION,
@@ -37,6 +37,7 @@ from sapp_ppb.readers.plan_entry import (
     FIX_KEYS,
     ORDER_KEYS,
     OUTCOME_KEYS,
+    PLACES_KEYS,
     PROBLEM_KEYS,
     REMEDY_KEYS,
     SHORTAGE_KEYS,
@@ -98,6 +99,8 @@ def read_plan(path: str | PathLike[str], model: Model) -> Outcome:
     _check(raw, tuple(r.label for r in model.types), found)
     if not found.faults and raw["model"] != model.name:
         found.notes.append(f"the plan was made for the model {shown(raw['model'])}, not {shown(model.name)}")
+    if not found.faults:
+        _check_mtp(raw.get("mtp"), model, found)
     for note in dict.fromkeys(found.notes):
         warnings.warn(f"{path}: {note}", FileNote, stacklevel=2)
     if found.faults:
@@ -108,6 +111,22 @@ def read_plan(path: str | PathLike[str], model: Model) -> Outcome:
         raise InputError(str(path), error.faults) from None
     except PpbError as error:
         raise InputError(str(path), [str(error)]) from None
+
+
+def _check_mtp(names: list[str] | None, model: Model, found: _Findings) -> None:
+    """Compare the layers of multi-token prediction with those of the model, where the file names them."""
+    own = {layer.name: layer.is_mtp for layer in model.bodies}
+    found.faults += [
+        f"mtp names {shown(name)}, which is no BODY layer of the model; it has {', '.join(list(own)[:8])}"
+        for name in names or ()
+        if name not in own
+    ]
+    if names is None or set(names) == {name for name, is_mtp in own.items() if is_mtp} or found.faults:
+        return
+    marked = ", ".join(name for name, is_mtp in own.items() if is_mtp) or "none"
+    found.notes.append(
+        f"mtp names {', '.join(map(shown, names)) or 'none'}, and the model marks {marked}; the model counts"
+    )
 
 
 def _refuse_other_files(where: str, raw: object) -> dict[str, Any]:
@@ -164,8 +183,9 @@ def _check_fix(problem: object, labels: tuple[str, ...], found: _Findings) -> No
     fix = problem.get("fix") if isinstance(problem, dict) else None
     if not isinstance(fix, dict):
         return
-    if ("layers" in fix) is ("recompute" in fix):
+    if ("layers" in fix or "places" in fix) is ("recompute" in fix):
         found.faults.append(f"problem.fix must give layers or recompute, one of the two (got {shown(fix)})")
+    found.check(fix.get("places"), PLACES_KEYS, "problem.fix.places.")
     found.check(fix, {key: FIX_KEYS[key] for key in FIX_KEYS if key in fix}, "problem.fix.")
     _check_counts("problem.fix.recompute", fix.get("recompute"), labels, found)
 
@@ -248,13 +268,19 @@ def _fix(raw: dict[str, Any], problem: Problem) -> Fix:
     if "recompute" in raw:
         counts = counts_from_matrices(problem, raw["recompute"])
         return Fix(recompute=tuple(tuple(map(tuple, types)) for types in counts.tolist()))
+    rule = None
+    if "places" in raw:
+        label = raw["places"]["recompute"]
+        rule = PlaceRule(**raw["places"] | {"recompute": problem.model.type_named(label)})
+    if "layers" not in raw:
+        return Fix(places=rule)
     matrix, cells = raw["layers"], problem.cell_at
     if len(matrix) != len(cells) or any(len(row) != problem.stages for row in matrix):
         raise InputError("problem", [f"fix.layers must have {len(cells)} rows of {problem.stages} counts"])
     by_cell = {
         cell: n for row, there in zip(matrix, cells, strict=True) for n, cell in zip(row, there, strict=True)
     }
-    return Fix(layers=tuple(by_cell[cell] for cell in range(problem.cells)))
+    return Fix(layers=tuple(by_cell[cell] for cell in range(problem.cells)), places=rule)
 
 
 def _bubble(raw: dict[str, float]) -> Bubble:

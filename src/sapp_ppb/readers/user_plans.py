@@ -6,14 +6,18 @@ is the problem's: model, stages, micro-batches, limits and links.
 """
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
-from sapp_ppb.errors import FileNote, InputError, PpbError
+from sapp_ppb.costs import Model
+from sapp_ppb.errors import FileNote, InputError, PpbError, ScheduleError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
+from sapp_ppb.readers.config_plan import plan_of_config
+from sapp_ppb.readers.framework import framework_of, read_config
 from sapp_ppb.readers.manual_plan import read_manual_plans
 from sapp_ppb.readers.named_plan import NamedPlan, unbound
 from sapp_ppb.readers.plan_file import read_plan
@@ -39,33 +43,67 @@ def is_yaml(path: str | PathLike[str]) -> bool:
 
 def read_user_plans(path: str | PathLike[str], problem: Problem) -> tuple[NamedPlan, ...]:
     """
-    Plans of a plan file (JSON) or of a manual YAML, for a problem.
+    Plans of a plan file, of a framework's configuration or of a manual YAML, for a problem.
 
     Parameters
     ----------
     path
-        A name that ends in .yaml or .yml is a manual YAML, any other a plan file.
+        What its content says that it is; else a name that ends in .yaml or .yml is a
+        manual YAML, any other a plan file.
     problem
         What they are to be compared under.  Its target and recompute types bind none.
 
     Returns
     -------
     tuple
-        The one plan of a plan file, under the file's path; those of a YAML under their names.
+        The one plan of a file, under its path; those of a manual YAML under their names.
 
     Warns
     -----
     FileNote
-        When a plan file was made for other micro-batches, limits or links.
+        When a plan file was made for other micro-batches, limits or links, or a
+        configuration breaks a rule of its framework.
 
     Raises
     ------
     InputError
         If the file can not be read, holds no plan, or one of another model or of other stages.
     """
+    if framework_of(path) is not None:
+        given = {name: getattr(problem, name) for name in ("stages", *_GIVEN)}
+        plan = read_config_plan(path, problem.model, given)
+        return (NamedPlan(name=printable(str(path)), plan=plan),)
     if is_yaml(path):
         return read_manual_plans(path, problem)
     return (NamedPlan(name=printable(str(path)), plan=_plan_under(path, problem)),)
+
+
+def read_config_plan(path: str | PathLike[str], model: Model, given: Mapping[str, Any]) -> Plan:
+    """
+    Plan that a framework's configuration runs, however well.
+
+    Parameters
+    ----------
+    given
+        Fields of ``Problem`` that count before what the file says.
+
+    Warns
+    -----
+    FileNote
+        For every rule of the framework that the configuration breaks.
+
+    Raises
+    ------
+    InputError
+        If the file can not be read or says too little, or its model is another.
+    """
+    config = read_config(path, layers=model.body_count, micro_batches=given.get("micro_batches"), model=model)
+    for rule in config.broken:
+        warnings.warn(f"{path}: breaks a rule: {rule}", FileNote, stacklevel=3)
+    try:
+        return plan_of_config(config, model, given)
+    except ScheduleError as error:
+        raise InputError(str(path), [str(error)]) from None
 
 
 def read_all_plans(

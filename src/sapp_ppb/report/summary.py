@@ -49,7 +49,7 @@ def summary_rows(outcome: Outcome, timeline: "Timeline", tokens: int | None = No
     if planned:
         rows.append(("stopped by", f"{outcome.stopped_by.value}: {_STOPPED[outcome.stopped_by]}"))
     if outcome.without_target is not None:
-        rows.append(("target", _target_text(outcome, outcome.without_target)))
+        rows.append(("target", target_text(outcome, outcome.without_target)))
     rows.append(("bubble", bubble_text(timeline.bubble)))
     rows.append(("highest peak", _peak_text(timeline)))
     rows += _limit_rows(outcome.problem)
@@ -138,7 +138,7 @@ def _status_text(outcome: Outcome) -> str:
     return "feasible: a faster plan may exist, but none below the lower bound"
 
 
-def _target_text(outcome: Outcome, free: WithoutTarget) -> str:
+def target_text(outcome: Outcome, free: WithoutTarget) -> str:
     """Say what the target's limits cost; a percentage is rounded up."""
     makespan_ms = outcome.makespan_ms or 0.0
     title = target_named(outcome.problem.target or "").title
@@ -228,10 +228,10 @@ def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     bodies = problem.model.bodies
     counts = plan.counts[:, :, cell]
     if len(bodies) == 1 or len(bodies) > _SHOWN_KINDS:
-        words = [_counts_text(counts.sum(axis=0).tolist(), problem.model.types)]
+        words = [counts_text(counts.sum(axis=0).tolist(), problem.model.types)]
     else:
         words = [
-            f"{layer.name} {_counts_text(row.tolist(), problem.model.types)}"
+            f"{layer.name} {counts_text(row.tolist(), problem.model.types)}"
             for layer, row in zip(bodies, counts, strict=True)
             if row.any()
         ] or ["0"]
@@ -240,13 +240,13 @@ def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     return " + ".join([*head, *words, *tail])
 
 
-def _counts_text(counts: Sequence[int], types: Sequence[RecomputeType]) -> str:
+def counts_text(counts: Sequence[int], types: Sequence[RecomputeType] = tuple(Recompute)) -> str:
     """
     Say how many layers, and how many of them are recomputed or under a strategy.
 
     Examples
     --------
-    >>> _counts_text([1, 0, 0, 0, 2], list(Recompute))
+    >>> counts_text([1, 0, 0, 0, 2])
     '3 (2 full)'
     """
     recomputed = [f"{counts[r]} {r.label}" for r in reversed(types) if r is not Recompute.NONE and counts[r]]

@@ -55,6 +55,8 @@ class PipelineConfig:
         S, V and M; None for what the file does not say.
     schedule, micro_batch_group, order_file
         Order of the ops; None for the framework's default.
+    sequence_chunks
+        Pieces that each micro-batch's sequence is cut into.
     layers
         BODY layers that it counts, those of multi-token prediction included; None when unknown.
     mtp_layers
@@ -79,6 +81,7 @@ class PipelineConfig:
     schedule: ScheduleName | None = None
     micro_batch_group: MicroBatchGroup = None
     order_file: OrderFile | None = None
+    sequence_chunks: int = 1
     layers: int | None = None
     mtp_layers: int = 0
     types: CellTypes | None = None

@@ -5,7 +5,9 @@ It counts the layers that it recomputes from the start of a chunk, in one list f
 each kind of recompute, and a layer that two lists count runs both.  A cell in which
 other layers are meant can not be said.  Layers of multi-token prediction run as the
 last layer before them does.  Source: ``mindformers/parallel_core/training_graph/
-transformer/utils.py``, class LayerSetting.  Its ``swap_config`` is not written.
+transformer/utils.py``, class LayerSetting; MindSpore's ``pipeline_scheduler``, which
+is heeded only with ``pipeline_interleave`` (``ccsrc``, PipelineParallelScheduler).  What
+``swap_config`` says is not written.
 """
 
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
@@ -23,10 +26,11 @@ from sapp_ppb.targets.target import Target, Way
 # As ``pipeline_scheduler`` names them, and whether ``pipeline_interleave`` must be true.
 SCHEDULES = {
     ScheduleName.ONE_F_ONE_B: ("1f1b", False),
-    ScheduleName.GPIPE: ("gpipe", False),
+    ScheduleName.GPIPE: ("gpipe", True),
+    ScheduleName.LOOPED_BFS: ("gpipe", True),
     ScheduleName.INTERLEAVED: ("1f1b", True),
     ScheduleName.INTERLEAVED_LESS_MEMORY: ("1f1b", True),
-    ScheduleName.SEQ1F1B: ("seqpipe", False),
+    ScheduleName.SEQ1F1B: ("seqpipe", True),
     ScheduleName.ZBV: ("zero_bubble_v", True),
 }
 CellPlace = tuple[int, int]
@@ -117,20 +121,52 @@ def _place(plan: Plan, cell: int) -> CellPlace:
 
 def refuses(problem: Problem) -> tuple[str, ...]:
     """Say why MindFormers can run no plan of a problem."""
-    if problem.schedule_name not in SCHEDULES:
-        names = ", ".join(name.value for name in SCHEDULES)
-        return (f"MindFormers has no schedule {problem.schedule_name.value}; use one of {names}",)
+    faults = _order_faults(problem)
+    try:
+        _with_filled_cells(problem)
+    except InputError as error:
+        faults += tuple(f"MindFormers wants a layer in every cell: {fault}" for fault in error.faults)
+    return faults
+
+
+def _order_faults(problem: Problem) -> tuple[str, ...]:
+    """Rules of ``pipeline_scheduler`` and ``micro_batch_num``."""
+    name, stages, micro_batches = problem.schedule_name, problem.stages, problem.micro_batches
+    if name not in SCHEDULES:
+        names = ", ".join(known.value for known in SCHEDULES)
+        return (f"MindFormers has no schedule {name.value}; use one of {names}",)
+    if micro_batches < stages:
+        return (
+            f"MindFormers wants at least as many micro-batches as stages, {stages} (got {micro_batches})",
+        )
+    group, rest = problem.micro_batch_group, micro_batches % stages
+    if (
+        name is ScheduleName.INTERLEAVED
+        and group != "remainder-first"
+        and (rest or group not in (None, stages))
+    ):
+        return (
+            f"MindFormers takes micro-batches in groups of {stages}, what is left over in the first; give "
+            "--micro-batch-group remainder-first",
+        )
     return ()
+
+
+def _with_filled_cells(problem: Problem) -> Problem:
+    """Give a problem a layer in every cell that holds no HEAD or TAIL."""
+    if problem.min_layers_per_cell or problem.cells == 1:
+        return problem
+    return problem.changed(min_layers_per_cell=1)
 
 
 def ways(problem: Problem) -> tuple[Way, ...]:
     """List the one way: in every cell the types fall along the chain, each within the one before."""
-    return (Way(problem=problem),)
+    return (Way(problem=_with_filled_cells(problem)),)
 
 
 def unsaid(plan: Plan) -> tuple[str, ...]:
     """Say why MindFormers can not express a plan."""
-    faults = [*refuses(plan.problem), *strategy_faults(plan, "MindFormers")]
+    faults = [*_order_faults(plan.problem), *_bare_faults(plan), *strategy_faults(plan, "MindFormers")]
     if plan.strategies:
         return tuple(faults)
     if silent := silent_cells(plan):
@@ -143,21 +179,41 @@ def unsaid(plan: Plan) -> tuple[str, ...]:
     return (*faults, *_mtp_faults(plan))
 
 
+def _bare_faults(plan: Plan) -> list[str]:
+    """Only the first and the last cell in the order of chunks and stages may be empty."""
+    rows = plan.per_chunk_and_stage(plan.layers_per_cell)
+    chunks, stages = rows.shape
+    bare = [
+        f"stage {stage} chunk {chunk}"
+        for chunk, stage in np.argwhere(rows == 0).tolist()
+        if (chunk, stage) not in ((0, 0), (chunks - 1, stages - 1))
+    ]
+    if not bare:
+        return []
+    last = f"stage {stages - 1} chunk {chunks - 1}"
+    return [
+        f"only stage 0 chunk 0 and {last} may be without layers, and so {'is' if len(bare) == 1 else 'are'} "
+        f"{', '.join(bare[:4])}; plan with --min-layers 1"
+    ]
+
+
 def _mtp_faults(plan: Plan) -> list[str]:
-    """Layers of multi-token prediction run as the last layer before them does."""
-    bodies, types = plan.problem.model.bodies, [set[Recompute](), set[Recompute]()]
+    """Layers of multi-token prediction stand last, and run as the layer before them does."""
+    bodies = plan.problem.model.bodies
     before = [k for k, layer in enumerate(bodies) if not layer.is_mtp]
     if not plan.problem.model.mtp_count or not before:
         return []
-    last = before[-1]
-    cell = int(plan.counts[last].sum(axis=0).nonzero()[0][-1])
+    mtp = range(before[-1] + 1, len(bodies))
+    if plan.counts[mtp, :, : plan.problem.cells - 1].any():
+        return ["all MTP layers must stand in the last cell of the chain"]
+    cell = int(plan.counts[before[-1]].sum(axis=0).nonzero()[0][-1])
     # The most recomputed come first in a cell, so the last layer has the least.
-    types[0].add(next(r for r in Recompute if plan.counts[last, r, cell]))
-    types[1] |= {r for k in range(last + 1, len(bodies)) for r in Recompute if plan.counts[k, r].any()}
-    if types[0] == types[1]:
+    last = next(r for r in Recompute if plan.counts[before[-1], r, cell])
+    types = [r for r in Recompute if plan.counts[mtp, r].any()]
+    if types == [last]:
         return []
-    names = [", ".join(r.label for r in sorted(some)) for some in types]
-    return [f"MTP layers run as the layer before them does, {names[0]}; this plan runs them as {names[1]}"]
+    names = ", ".join(r.label for r in types)
+    return [f"MTP layers run as the layer before them does, {last.label}; this plan runs them as {names}"]
 
 
 MINDFORMERS = Target(name="mindformers", title="MindFormers", refuses=refuses, ways=ways, unsaid=unsaid)

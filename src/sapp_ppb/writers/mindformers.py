@@ -87,13 +87,13 @@ def _rows(lists: list[list[int]]) -> Rows:
     return tuple(tuple(row) for row in lists)
 
 
-def mindformers_text(lists: MindformersLists) -> str:
+def mindformers_lists_text(lists: MindformersLists) -> str:
     """
     Text to paste into a MindFormers YAML, or the reason why there is none, as its comments.
 
     Examples
     --------
-    >>> print(mindformers_text(MindformersLists(offset=((1, 0), (0, 0)), recompute=((2, 0), (0, 0)),
+    >>> print(mindformers_lists_text(MindformersLists(offset=((1, 0), (0, 0)), recompute=((2, 0), (0, 0)),
     ...     select_recompute=((2, 1), (0, 0)), select_comm_recompute=((2, 0), (0, 0)))), end="")
     offset: [[1, 0],
              [0, 0]]

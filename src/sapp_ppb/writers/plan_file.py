@@ -8,6 +8,7 @@ import numpy as np
 
 from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.files import write_text_atomic
+from sapp_ppb.fix import PlaceRule
 from sapp_ppb.plan import PLAN_FORMAT, PLAN_VERSION, Bubble, Outcome, Plan, Shortage
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import OrderFile, P2PMode
@@ -38,18 +39,22 @@ def plan_to_json(outcome: Outcome) -> str:
     """
     Text of a plan file: the same for equal outcomes, a line for each row of a matrix.
 
-    A key of the problem that is seldom given is written only when it is; a type
-    without layers is left out, and so are the counts when nothing fits.
+    A key of the problem that is seldom given is written only when it is; a type without
+    layers is left out, and so are the counts when nothing fits, and the names of the
+    layers of multi-token prediction when there are none.
 
     Returns
     -------
     str
         JSON, with a line end at its end.
     """
+    model = outcome.problem.model
+    mtp = [layer.name for layer in model.bodies if layer.is_mtp]
     document: dict[str, object] = {
         "format": PLAN_FORMAT,
         "version": PLAN_VERSION,
-        "model": outcome.problem.model.name,
+        "model": model.name,
+        **({"mtp": mtp} if mtp else {}),
         "problem": problem_object(outcome.problem),
     }
     if outcome.plan is not None:
@@ -110,9 +115,12 @@ def _fix(problem: Problem) -> object:
     """Lay out what is fixed as the counts are; None, which is not written, for nothing."""
     if problem.fix is None:
         return None
-    cells = np.array(problem.cell_at)
-    if problem.fix.layers is not None:
-        return {"layers": np.array(problem.fix.layers)[cells].tolist()}
+    cells, rule = np.array(problem.cell_at), problem.fix.places
+    if problem.fix.recompute is None:
+        split = problem.fix.layers
+        return ({} if split is None else {"layers": np.array(split)[cells].tolist()}) | (
+            {} if rule is None else {"places": _places(rule)}
+        )
     kept, types = zip(problem.model.bodies, problem.fix.recomputed, strict=True), problem.model.types
     return {
         "recompute": {
@@ -120,6 +128,12 @@ def _fix(problem: Problem) -> object:
             for layer, counts in kept
         }
     }
+
+
+def _places(rule: PlaceRule) -> dict[str, object]:
+    """Say a rule of places; of the first layers and every n-th one is given."""
+    known = {"first": rule.first, "every": rule.every, "entries_left": rule.entries_left or None}
+    return {"recompute": rule.recompute.label} | {k: v for k, v in known.items() if v is not None}
 
 
 def _counts(plan: Plan) -> dict[str, object]:

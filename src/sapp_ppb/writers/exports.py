@@ -1,0 +1,105 @@
+"""What a plan can be written for: the words of each framework, and the files that are edited."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sapp_ppb.errors import InputError
+from sapp_ppb.plan import Plan
+from sapp_ppb.targets import target_named
+from sapp_ppb.targets.target import Target
+from sapp_ppb.writers.layer_list import layers_csv_text, layers_json_text
+from sapp_ppb.writers.megatron import megatron_into, megatron_text
+from sapp_ppb.writers.mindformers_config import mindformers_text
+from sapp_ppb.writers.mindformers_edit import mindformers_into
+from sapp_ppb.writers.torchtitan import torchtitan_into, torchtitan_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """
+    One form of a plan.
+
+    Attributes
+    ----------
+    name
+        As ``--to`` takes it.
+    title
+        As people write it.
+    file_name
+        File of ``--output`` that holds it.
+    text
+        What to paste, or the whole file of a plain form.
+    into
+        Text of a configuration that exists, its name, and a plan give the text with the
+        plan in it; None for a form that is always written whole.
+    """
+
+    name: str
+    title: str
+    file_name: str
+    text: Callable[[Plan], str]
+    into: Callable[[str, Plan, str], str] | None = None
+
+    @property
+    def target(self) -> Target | None:
+        """Framework whose rules the plan must obey; None for a plain form."""
+        return None if self.into is None else target_named(self.name)
+
+    def unsaid(self, plan: Plan) -> tuple[str, ...]:
+        """Say why a plan can not be written so, a sentence each; none when it can."""
+        if self.target is not None:
+            return self.target.unsaid(plan)
+        try:
+            self.text(plan)
+        except InputError as error:
+            return error.faults
+        return ()
+
+
+EXPORTS = {
+    export.name: export
+    for export in (
+        Export(
+            name="mindformers",
+            title="MindFormers",
+            file_name="mindformers.yaml",
+            text=mindformers_text,
+            into=mindformers_into,
+        ),
+        Export(
+            name="megatron",
+            title="Megatron-LM",
+            file_name="megatron.sh",
+            text=megatron_text,
+            into=megatron_into,
+        ),
+        Export(
+            name="torchtitan",
+            title="torchtitan",
+            file_name="torchtitan.toml",
+            text=torchtitan_text,
+            into=torchtitan_into,
+        ),
+        Export(name="csv", title="CSV of layers", file_name="layers.csv", text=layers_csv_text),
+        Export(name="json", title="JSON of layers", file_name="layers.json", text=layers_json_text),
+    )
+}
+
+
+def export_named(name: str) -> Export:
+    """
+    Form of a name.
+
+    Raises
+    ------
+    InputError
+        If it is unknown.
+
+    Examples
+    --------
+    >>> export_named("megatron").file_name
+    'megatron.sh'
+    """
+    if name not in EXPORTS:
+        raise InputError("--to", [f"{name!r} is unknown; one of {', '.join(EXPORTS)}"])
+    return EXPORTS[name]
