@@ -105,8 +105,8 @@ def cell_costs(plan: Plan, cell: int) -> dict[str, float]:
 
     bodies = [layer for layer in plan.problem.model.layers if layer.kind is LayerKind.BODY]
     for layer, counts in zip(bodies, plan.counts.tolist(), strict=True):
-        for recompute in Recompute:
-            add(layer, recompute, counts[recompute][cell])
+        for recompute, per_cell in enumerate(counts):
+            add(layer, recompute, per_cell[cell])
     for layer in plan.problem.model.layers:
         if layer.kind is LayerKind.HEAD and cell == 0:
             add(layer, Recompute.NONE, layer.count)

@@ -74,9 +74,9 @@ def test_an_aggregate_has_the_total_time_and_memory_of_its_layers(layers):
     assert one.count * one.parameter_mb == total(lambda layer: layer.parameter_mb)
     for r in Recompute:
         assert one.count * one.backward_ms[r] == total(lambda layer, r=r: layer.backward_ms[r])
-    for r in one.considered:
-        assert one.count * one.activation(r) == total(lambda layer, r=r: layer.activation(r))
-        assert all(r in layer.considered for layer in layers)
+    for kept in one.considered:
+        assert one.count * one.activation(kept) == total(lambda layer, r=kept: layer.activation(r))
+        assert all(kept in layer.considered for layer in layers)
     assert layers == before  # the older tool changed its argument, half-way even when it failed
 
 

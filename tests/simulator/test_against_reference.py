@@ -114,6 +114,18 @@ def test_a_thousand_random_plans_on_unequal_devices_take_what_the_slow_simulator
         assert_same(simulate(plan), plan)
 
 
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_a_thousand_random_plans_with_everything_at_once_are_what_the_slow_simulator_says(batch: int) -> None:
+    # Strategies, some with a working set, special layers, unequal devices and what comes after the last op.
+    for seed in range(batch, CASES, BATCHES):
+        rng = Random(f"together {seed}")
+        problem = random_mode(rng, random_problem(rng, strategies=True))
+        problem = with_devices(rng, with_special_layers(rng, problem))
+        problem = with_overheads(rng, problem) if rng.random() < 0.5 else problem
+        plan = random_plan(rng, problem)
+        assert_same(simulate(plan), plan)
+
+
 def test_the_random_modes_are_of_every_kind() -> None:
     # Guards the test above, as the next one does for problems.
     problems = []

@@ -40,7 +40,9 @@ def test_what_is_written_is_told_apart_and_read_back_as_the_same_plan(tmp_path_f
     path.write_text(form.text(plan), encoding="utf-8")
     assert framework_of(path) == name
     problem = plan.problem
-    config = read_config(path, layers=problem.model.body_count, micro_batches=problem.micro_batches)
+    config = read_config(
+        path, layers=problem.model.body_count, micro_batches=problem.micro_batches, model=problem.model
+    )
     assert config.broken == ()
     given_fields = {"micro_batches": problem.micro_batches, "schedule": problem.schedule_name}
     again = plan_of_config(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapp_ppb.costs import Cost, Layer, LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.costs import Cost, Layer, LayerKind, LayerStrategy, Model, Recompute, layer_from_times
 from sapp_ppb.errors import FileNote, InputError
 from sapp_ppb.readers import read_model
 from sapp_ppb.writers import model_to_json, write_model
@@ -18,6 +18,18 @@ from sapp_ppb.writers import model_to_json, write_model
 EXAMPLES = Path(__file__).parents[2] / "examples"
 numbers = st.floats(min_value=0, max_value=1e15) | st.integers(0, 10**15)
 names = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1).filter(str.strip)
+
+
+strategies = st.lists(
+    st.builds(
+        LayerStrategy,
+        name=st.sampled_from(["swap", "s w a p", "Härte", "$x$"]),
+        backward_ms=numbers,
+        activation_mb=numbers,
+    ),
+    max_size=3,
+    unique_by=lambda strategy: strategy.name,
+)
 
 
 @st.composite
@@ -34,13 +46,15 @@ def layers(draw, kind):
     activations = draw(st.tuples(*[st.none() | numbers] * 5))
     if draw(st.booleans()):  # any times, or times that follow from the forward time
         forward = draw(numbers.filter(bool))
-        return Layer(forward_ms=forward, backward_ms=draw(times), activation_mb=activations, **common)
+        layer = Layer(forward_ms=forward, backward_ms=draw(times), activation_mb=activations, **common)
+        return layer.offering(draw(strategies)) if kind is LayerKind.BODY else layer
     some = st.floats(min_value=0.001, max_value=1e6)
     return layer_from_times(
         forward_ms=draw(some),
         backward_ms=draw(st.none() | some),
         coefficients=draw(st.dictionaries(st.sampled_from(Recompute), st.floats(0, 3))),
         activation_mb={r: mb for r, mb in zip(Recompute, activations, strict=True) if mb is not None},
+        strategies=draw(strategies) if kind is LayerKind.BODY else [],
         **common,
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sapp_ppb.costs.checks import count_fault, number_fault, shown
-from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
+from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times, strategies_of
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.errors import InputError
 
@@ -21,8 +21,8 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
 
     The count is the greatest common divisor of the counts, and each cost is the
     sum of count x cost over the layers, divided by that count; of memory that exists only
-    while a layer runs it is the greatest.  Considered are the recompute types that all of
-    the layers consider.
+    while a layer runs it is the greatest.  Considered are the recompute types and strategies
+    that all of the layers consider.
 
     Parameters
     ----------
@@ -49,10 +49,14 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
     kinds = sorted({layer.kind.value for layer in layers})
     if len(kinds) != 1:
         raise InputError(where, [f"layers must be of one kind (got {', '.join(kinds) or 'no layer'})"])
-    shared = [r for r in Recompute if all(r in layer.considered for layer in layers)]
+    names = strategies_of(layers)
+    if layers[0].kind is LayerKind.BODY:
+        layers = [layer.renumbered(names) for layer in layers]
+    types = layers[0].types
+    shared = [r for r in types if all(r in layer.considered for layer in layers)]
     if not shared:
-        types = "; ".join(f"{layer.name}: {', '.join(r.label for r in layer.considered)}" for layer in layers)
-        raise InputError(where, [f"layers must have a recompute type in common (got {types})"])
+        found = "; ".join(f"{layer.name}: {', '.join(r.label for r in layer.considered)}" for layer in layers)
+        raise InputError(where, [f"layers must have a recompute type in common (got {found})"])
     tied = [layer.name for layer in layers if layer.tied_to is not None]
     if tied and len(layers) > 1:
         raise InputError(where, [f"layers must not be tied to others (got {', '.join(map(shown, tied))})"])
@@ -68,10 +72,10 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
         kind=layers[0].kind,
         count=count,
         forward_ms=cost(layer.forward_ms for layer in layers),
-        backward_ms=tuple(cost(layer.backward_ms[r] for layer in layers) for r in Recompute),
+        backward_ms=tuple(cost(layer.backward_ms[r] for layer in layers) for r in types),
         parameter_mb=cost(layer.parameter_mb for layer in layers),
         activation_mb=tuple(
-            cost(layer.activation(r) for layer in layers) if r in shared else None for r in Recompute
+            cost(layer.activation(r) for layer in layers) if r in shared else None for r in types
         ),
         model_name=model_names.pop() if len(model_names) == 1 else None,
         weight_grad_ms=None
@@ -81,6 +85,7 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
         transient_mb=max(layer.transient_mb for layer in layers),
         tied_to=layers[0].tied_to,
         estimated=frozenset().union(*(layer.estimated for layer in layers)),
+        strategies=layers[0].strategies,
     )
 
 
@@ -124,7 +129,9 @@ def with_backward_ratio(layer: Layer, ratio: float) -> Layer:
     fresh = layer_from_times(
         name=layer.name, kind=layer.kind, forward_ms=layer.forward_ms, backward_ms=wanted
     )
-    return replace(layer, backward_ms=fresh.backward_ms)
+    # Nothing is known of what a strategy adds, so it adds nothing, as before.
+    added = (wanted,) * len(layer.strategies)
+    return replace(layer, backward_ms=fresh.backward_ms + added)
 
 
 def split_over_sequence_chunks(layer: Layer, k: int) -> Layer:

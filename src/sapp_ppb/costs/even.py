@@ -6,7 +6,7 @@ from itertools import accumulate, pairwise
 
 from sapp_ppb.costs.layer import Layer
 from sapp_ppb.costs.model import Model
-from sapp_ppb.costs.recompute import Recompute
+from sapp_ppb.costs.strategy import RecomputeType
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,8 @@ class EvenCell:
     transient_mb
         MB besides while an op runs.
     most_mb, least_mb
-        Activation memory of one micro-batch, MB, with the least and the most recompute.
+        Activation memory of one micro-batch, MB, with the least recompute, and with the type
+        of each layer that holds least.
     """
 
     forward_ms: float
@@ -38,7 +39,7 @@ class EvenCell:
 def even_cells(
     model: Model,
     cells: int,
-    considered: Callable[[Layer], Sequence[Recompute]],
+    considered: Callable[[Layer], Sequence[RecomputeType]],
     shares: Sequence[float] = (),
 ) -> list[EvenCell]:
     """
@@ -74,7 +75,7 @@ def even_cells(
     return [_cell(layers, considered) for layers in held]
 
 
-def _cell(layers: Sequence[Layer], considered: Callable[[Layer], Sequence[Recompute]]) -> EvenCell:
+def _cell(layers: Sequence[Layer], considered: Callable[[Layer], Sequence[RecomputeType]]) -> EvenCell:
     least = [(layer, considered(layer)[0]) for layer in layers]
     most = [(layer, min(considered(layer), key=layer.activation)) for layer in layers]
     return EvenCell(

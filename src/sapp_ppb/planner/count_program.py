@@ -100,15 +100,14 @@ class CountProgram(PathProgram):
         """Add x, and (N2)."""
         program, tables, counts = self._program, self._tables, self.problem.model.bodies
         typed = {
-            (k, int(r), cell): program.add_column(0.0, 0.0, counts[k].count)
+            (k, r, cell): program.add_column(0.0, 0.0, counts[k].count)
             for k in range(len(counts))
-            for r in Recompute
-            if tables.considered[k, r]
+            for r in np.flatnonzero(tables.considered[k]).tolist()
             for cell in range(self.problem.cells)
         }
         self._keep_recompute(typed)
         forward, weight = (
-            np.tile(ms[:, None], len(Recompute)) for ms in (tables.forward_ms, tables.weight_ms)
+            np.tile(ms[:, None], tables.considered.shape[1]) for ms in (tables.forward_ms, tables.weight_ms)
         )
         by_type = (forward, tables.backward_ms, weight)
         for cell in range(self.problem.cells):

@@ -139,7 +139,7 @@ def _by_program(
     solution = program.solve(time_limit_s)
     if solution.values is None:
         return LeastMemory(plan=None, over_mb=solution.bound)
-    counts = np.zeros((len(entries), len(Recompute), problem.cells), dtype=np.int64)
+    counts = np.zeros((len(entries), len(problem.model.types), problem.cells), dtype=np.int64)
     for (v, k, cell), column in number.items():
         counts[k, variants[v].types[k], cell] += round(solution.values[column])
     return LeastMemory(plan=Plan(problem=problem, counts=with_kept(problem, counts)), over_mb=solution.bound)
@@ -176,7 +176,7 @@ def _nested_variants(tables: LayerTables) -> list[Variant]:
     found = []
     for types in itertools.product(*choices):
         used = [(k, r) for k, r in enumerate(types) if r is not None]
-        counts = np.zeros((len(types), len(Recompute)), dtype=np.int64)
+        counts = np.zeros((len(types), tables.considered.shape[1]), dtype=np.int64)
         for k, r in used:
             counts[k, r] = 1
         if used and can_say_cell(counts):

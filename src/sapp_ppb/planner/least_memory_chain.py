@@ -74,7 +74,7 @@ def least_memory_chain(
         least = worst.min(axis=0)
     if np.isposinf(least[layers]):
         return None, float("inf")
-    counts = np.zeros((len(problem.model.bodies), len(Recompute), problem.cells), dtype=np.int64)
+    counts = np.zeros((len(problem.model.bodies), len(problem.model.types), problem.cells), dtype=np.int64)
     last = layers
     for stage in reversed(range(problem.stages)):
         first = int(firsts[stage][last])
@@ -157,7 +157,7 @@ def kept_memory(problem: Problem, tables: LayerTables) -> tuple[Floats, Floats]:
 
 
 def with_kept(problem: Problem, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Turn layers under NONE into those that are to be recomputed; shape (BODY layers, 5, cells)."""
+    """Turn layers under NONE into those that are to be recomputed; shape (BODY layers, types, cells)."""
     if problem.fix is None or problem.fix.recompute is None:
         return counts
     kept = problem.fix.recomputed

@@ -82,7 +82,7 @@ class StagePatterns:
         )
 
     def counts(self, pattern: int, entries: int) -> Ints:
-        """Layers of each entry, type and chunk; shape (entries, 5, V)."""
+        """Layers of each entry, type and chunk; shape (entries, types, V)."""
         per_chunk = []
         for chunk, option in enumerate(self.options[pattern]):
             fronts, run, point = self.choices[chunk][option]

@@ -64,11 +64,13 @@ def target_restricts(problem: Problem) -> bool:
     """
     Whether a target leaves out any plan.
 
-    Of MindFormers, nested types of one kind of layer matter only where SELECTIVE and COMM compete.
+    None has words for strategies.  Of MindFormers, nested types of one kind of layer matter only
+    where SELECTIVE and COMM compete.
     """
     if problem.target is None:
         return False
-    if problem.target != "mindformers" or len(problem.model.bodies) > 1:
+    has_strategies = len(problem.model.types) > len(Recompute)
+    if has_strategies or problem.target != "mindformers" or len(problem.model.bodies) > 1:
         return True
     types = problem.considered(problem.model.bodies[0])
     return Recompute.SELECTIVE in types and Recompute.COMM in types

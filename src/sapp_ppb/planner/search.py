@@ -124,7 +124,9 @@ def search_tables(problem: Problem) -> Tables:
     tables, schedule = layer_tables(problem), problem.order
     kind = np.repeat(np.arange(len(problem.model.bodies)), [layer.count for layer in problem.model.bodies])
     rows = problem_rows(problem)
-    again = tables.again_mb[kind] if problem.recompute_working_set else np.zeros((0, len(Recompute)))
+    again = (
+        tables.again_mb[kind] if problem.recompute_working_set else np.zeros((0, len(problem.model.types)))
+    )
     cells = range(problem.cells)
     fixed = tables.fixed
     return Tables(
@@ -291,7 +293,7 @@ class Search:
         bound = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         rec = np.concatenate(
             [
-                np.repeat(np.arange(len(Recompute)), plan.counts[kind, :, cell])
+                np.repeat(np.arange(plan.counts.shape[1]), plan.counts[kind, :, cell])
                 for cell in range(self.problem.cells)
                 for kind in range(len(plan.counts))
             ]
@@ -348,7 +350,8 @@ class Search:
             return None
         bound, rec, _ = state.best
         counts = np.zeros(
-            (len(self.problem.model.bodies), len(Recompute), self.problem.cells), dtype=np.int64
+            (len(self.problem.model.bodies), len(self.problem.model.types), self.problem.cells),
+            dtype=np.int64,
         )
         cell = np.repeat(np.arange(self.problem.cells), np.diff(bound))
         np.add.at(counts, (self.tables.kind, rec, cell), 1)

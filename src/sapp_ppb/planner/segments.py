@@ -81,7 +81,7 @@ def _placed(rule: PlaceRule, by_type: Floats, runs: Floats) -> Floats:
     """
     Sum of what the layers of each run cost under a rule of places; shape (N + 1, N + 1).
 
-    ``by_type`` has shape (BODY layers, 5).
+    ``by_type`` has shape (BODY layers, types).
     """
     layers = len(runs) - 1
     none, more = by_type[:, Recompute.NONE], by_type[:, rule.recompute] - by_type[:, Recompute.NONE]

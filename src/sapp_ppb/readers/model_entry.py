@@ -97,6 +97,7 @@ class LayerEntry(_Strict):
     mtp: bool | None = None
     transient_mb: Number | None = None
     tied_to: Text | None = None
+    strategies: Any = None  # judged by ``strategy_entry``
     source: Annotated[Any, AfterValidator(lambda value: None if value is None else _estimated(value))] = None
 
 

@@ -83,7 +83,8 @@ def entry_notes(entry: LayerEntry, layer: Layer, prefix: str) -> list[str]:
     base = layer.backward_ms[Recompute.NONE]
     notes += [
         f"{prefix}backward with {r.label} takes {layer.backward_ms[r]:g} ms, less than the {base:g} ms "
-        f"without recompute; {r.time_key} is the whole backward time"
+        f"without recompute; {r.time_key if isinstance(r, Recompute) else 'its backward_time'} is the whole "
+        "backward time"
         for r in layer.considered
         if layer.backward_ms[r] < base
     ]

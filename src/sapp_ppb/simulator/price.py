@@ -137,12 +137,14 @@ class LayerTables:
     forward_ms, weight_ms, parameter_mb
         Shape (BODY layers,).
     backward_ms, activation_mb
-        Shape (BODY layers, 5); the activation of a type that the model does not give is 0.
+        Shape (BODY layers, types), in the order of the model's types: the five of
+        Recompute, then its strategies.  The activation of a type that a layer has not is 0.
     again_mb
-        What a layer holds again while it is recomputed, its activation under NONE less
-        that under its type; shape (BODY layers, 5).  Zero where the problem leaves it out.
+        What a layer holds again while it is recomputed, or comes back from elsewhere, its
+        activation under NONE less that under its type; shape (BODY layers, types).  Zero
+        where the problem leaves it out.
     considered
-        Whether the problem allows a type; shape (BODY layers, 5).
+        Whether the problem allows a type; shape (BODY layers, types).
     fixed
         HEADs in the first cell and TAILs in the last; where these are on one stage, the
         parameters that they share are in one of them.
@@ -167,8 +169,8 @@ def layer_tables(problem: Problem) -> LayerTables:
     LayerTables
         In the order of ``problem.model.bodies``; milliseconds and MB.
     """
-    bodies = problem.model.bodies
-    activation = np.array([[layer.activation(r) for r in Recompute] for layer in bodies])
+    bodies, types = problem.model.bodies, problem.model.types
+    activation = np.array([[layer.activation(r) for r in types] for layer in bodies])
     again = np.maximum(activation[:, [Recompute.NONE]] - activation, 0.0)
     return LayerTables(
         forward_ms=np.array([layer.forward_ms for layer in bodies]),
@@ -177,7 +179,7 @@ def layer_tables(problem: Problem) -> LayerTables:
         activation_mb=activation,
         again_mb=again * problem.recompute_working_set / problem.sequence_chunks,
         parameter_mb=np.array([layer.parameter_mb for layer in bodies]),
-        considered=np.array([[r in problem.considered(layer) for r in Recompute] for layer in bodies]),
+        considered=np.array([[r in problem.considered(layer) for r in types] for layer in bodies]),
         fixed=_fixed(problem),
     )
 
