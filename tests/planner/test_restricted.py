@@ -66,6 +66,8 @@ def drawn(seed: int, *, together: bool = False) -> tuple[Problem, bool] | None:
 def optimum_ms(problem: Problem, *, nested: bool) -> float:
     """Least makespan of all plans that keep what is fixed and fit by the slow reference."""
     free = replace(problem, fix=None, max_recompute_types=None, recompute_working_set=False)
+    if nested:  # MindFormers has a layer in every cell, whatever the problem allows, but beside HEAD and TAIL
+        free = replace(free, min_layers_per_cell=1)
     every = all_plans(free, nested=nested)
     best = math.inf
     for index in np.argsort(every.makespan_ms, kind="stable").tolist():

@@ -49,7 +49,8 @@ def _page(
     lists = {"Plan file": plan_to_json(outcome)}
     plan = outcome.plan
     if plan is not None:
-        said = {form.title: form.text(plan) for form in _frameworks(plan) if not form.unsaid(plan)}
+        forms = [form for form in _frameworks(plan) if not form.unsaid(plan)]
+        said = {form.title: form.written(plan, timeline) for form in forms}
         if not said:  # why there is nothing to paste
             said = {"MindFormers": mindformers_lists_text(mindformers_lists(plan))}
         lists = said | lists
@@ -85,6 +86,8 @@ _CONFIGS = (
     "mindformers.yaml",
     "megatron.sh",
     "torchtitan.toml",
+    "mindspeed.sh",
+    "hyperparallel.json",
     "colossalai_plan.py",
     "deepspeed_plan.py",
     "pytorch.py",
@@ -186,7 +189,7 @@ def write_folder(
                 write(timeline, folder / name, force)
                 written.append(name)
         if outcome.plan is not None:
-            written += _write_configs(folder, outcome.plan, force=force, read=read)
+            written += _write_configs(folder, outcome.plan, timeline, force=force, read=read)
         _page(outcome, timeline, folder / PAGE_FILE, force, tokens)
         written.append(PAGE_FILE)
     finally:
@@ -194,7 +197,9 @@ def write_folder(
             say(f"wrote {folder}: {', '.join(written)}")
 
 
-def _write_configs(folder: Path, plan: "Plan", *, force: bool, read: Path | None) -> list[str]:
+def _write_configs(
+    folder: Path, plan: "Plan", timeline: "Timeline | None", *, force: bool, read: Path | None
+) -> list[str]:
     """Write the layers, and what each framework would be told that can say the plan; name the files."""
     from sapp_ppb.writers import write_text_atomic
     from sapp_ppb.writers.exports import EXPORTS
@@ -205,7 +210,7 @@ def _write_configs(folder: Path, plan: "Plan", *, force: bool, read: Path | None
         if _is_same(path, read):
             continue
         if not form.unsaid(plan):
-            for name, text in form.files(plan).items():
+            for name, text in form.files(plan, timeline).items():
                 write_text_atomic(folder / name, text, force)
                 written.append(name)
         elif path.exists():

@@ -63,6 +63,7 @@ def plan_ways(
     threads: int,
     known: Plan | None,
     watch: Watch | None,
+    patience: float = 1.0,
 ) -> Outcome:
     """
     Find the best plan of several ways.
@@ -77,6 +78,8 @@ def plan_ways(
         For all of them together.
     known
         A plan to begin with; it is used where a way can say it.
+    patience
+        As of ``plan_pipeline``.
 
     Raises
     ------
@@ -90,8 +93,10 @@ def plan_ways(
     if best is None and _nothing_fits(ways):
         return _infeasible(problem, ways, started, seed)
     options = {"gap": gap, "seed": seed, "watch": watch, "threads": threads}
-    deadline = started + budget_for(problem, time_limit_s).stop_s
-    rivals = _Rivals(tasted=tasted, best=best, known=known, deadline=deadline, options=options)
+    deadline = started + budget_for(problem, time_limit_s, patience).stop_s
+    rivals = _Rivals(
+        tasted=tasted, best=best, known=known, deadline=deadline, patience=patience, options=options
+    )
     left_s = time_limit_s
     for each in sorted(range(len(ways)), key=lambda number: tasted[number].step_ms):
         if each in (still_open := rivals.open_ways()):
@@ -136,10 +141,12 @@ class _Rivals:
         best: Timeline | None,
         known: Plan | None,
         deadline: float,
+        patience: float,
         options: dict[str, Any],
     ) -> None:
         self._problems = [each.way.problem for each in tasted]
         self._known, self._deadline, self._options = known, deadline, options
+        self._patience = patience
         self.best = best
         self.bounds_ms = [each.bound_ms for each in tasted]
         self.met: list[Plan] = []
@@ -169,7 +176,7 @@ class _Rivals:
         problem = self._problems[number]
         run = Run(
             problem=problem,
-            budget=_until(budget_for(problem, seconds), self._deadline),
+            budget=_until(budget_for(problem, seconds, self._patience), self._deadline),
             known=_as_plan_of(problem, self._known),
             best=self.best,
             **self._options,

@@ -17,6 +17,7 @@ from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.targets.colossalai import COLOSSALAI
+from sapp_ppb.targets.mindspeed import MINDSPEED, dealt_settings
 from sapp_ppb.targets.nested_cell import nested_cell
 from sapp_ppb.targets.pytorch import PYTORCH
 from sapp_ppb.targets.target import Target
@@ -137,6 +138,8 @@ def _settings(plan: Plan, problem: Problem, target: Target) -> Iterator[Setting]
             yield from ((way.words, counts) for counts in _nested(plan))
     if target is TORCHTITAN and problem.interleave > 1:
         yield from _every_nth(plan, by_entry)
+    if target is MINDSPEED:
+        yield from dealt_settings(problem, by_entry)
 
 
 def _every_nth(plan: Plan, by_entry: Ints) -> Iterator[Setting]:
