@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.costs import Model, Recompute
+from sapp_ppb.costs import Model, Recompute, RecomputeType
 from sapp_ppb.costs.checks import shown
 
 Ints = NDArray[np.int64]
@@ -64,7 +64,7 @@ class PlaceRule:
         step = self.every or 1
         return range(start + step - 1, stop, step)
 
-    def counts(self, by_entry: Ints) -> Ints:
+    def counts(self, by_entry: Ints, types: int = len(Recompute)) -> Ints:
         """
         Types of the layers of every cell.
 
@@ -72,14 +72,16 @@ class PlaceRule:
         ----------
         by_entry
             Layers of each BODY entry in each cell; shape (BODY layers, cells).
+        types
+            How many types the model has.
 
         Returns
         -------
         ndarray
-            Shape (BODY layers, 5, cells).
+            Shape (BODY layers, types, cells).
         """
         kind = np.repeat(np.arange(len(by_entry)), by_entry.sum(axis=1))
-        counts = np.zeros((len(by_entry), len(Recompute), by_entry.shape[1]), dtype=np.int64)
+        counts = np.zeros((len(by_entry), types, by_entry.shape[1]), dtype=np.int64)
         counts[:, Recompute.NONE] = by_entry
         stops = np.cumsum(by_entry.sum(axis=0))
         for cell, stop in enumerate(stops.tolist()):
@@ -110,7 +112,7 @@ class Fix:
         BODY layers of each cell along the chain, so that only recompute is to be
         chosen; shape (cells,).  None leaves the split open.
     recompute
-        Recomputed layers by BODY entry, type and cell; shape (BODY layers, 5, cells),
+        Recomputed layers by BODY entry, type and cell; shape (BODY layers, types, cells),
         NONE all zero.  Only layers under NONE are then to be spread.  None leaves
         recompute open.
     places
@@ -134,16 +136,17 @@ class Fix:
 
     @property
     def recomputed(self) -> Ints:
-        """Recomputed layers as an array; shape (BODY layers, 5, cells), of size 0 where they are open."""
+        """Recomputed layers as an array; shape (BODY layers, types, cells), of size 0 where they are open."""
         if self.recompute is None:
             return np.zeros((0, len(Recompute), 0), dtype=np.int64)
         return np.array(self.recompute, dtype=np.int64)
 
-    @property
-    def types(self) -> tuple[Recompute, ...]:
-        """Types besides NONE that fixed recompute mixes, the least recompute first."""
+    def mixed(self, model: Model) -> tuple[RecomputeType, ...]:
+        """Types of a model besides NONE that fixed recompute mixes, the least recompute first."""
+        if self.recompute is None:
+            return ()
         kept = self.recomputed
-        return tuple(r for r in Recompute if r is not Recompute.NONE and kept[:, r].any())
+        return tuple(r for r in model.types if r is not Recompute.NONE and kept[:, r].any())
 
     def allows(self, counts: Ints) -> bool:
         """
@@ -152,16 +155,17 @@ class Fix:
         Parameters
         ----------
         counts
-            Shape (BODY layers, 5, cells).
+            Shape (BODY layers, types, cells).
         """
         if self.layers is not None and counts.sum(axis=(0, 1)).tolist() != list(self.layers):
             return False
-        if self.places is not None and not np.array_equal(counts, self.places.counts(counts.sum(axis=1))):
+        if self.places is not None and not np.array_equal(
+            counts, self.places.counts(counts.sum(axis=1), counts.shape[1])
+        ):
             return False
         if self.recompute is None:
             return True
-        types = [r for r in Recompute if r is not Recompute.NONE]
-        return np.array_equal(counts[:, types], self.recomputed[:, types])
+        return np.array_equal(counts[:, 1:], self.recomputed[:, 1:])  # NONE, the first, is open
 
     def faults(self, model: Model, stages: int, chunks: int) -> list[str]:
         """Say what does not fit a model and its cells."""
@@ -188,7 +192,7 @@ class Fix:
         return []
 
     def _type_faults(self, model: Model, cells: int) -> list[str]:
-        kept, shape = self.recomputed, (len(model.bodies), len(Recompute), cells)
+        kept, shape = self.recomputed, (len(model.bodies), len(model.types), cells)
         if kept.shape != shape:
             return [f"the recompute of fix must have the shape {shape} (got {kept.shape})"]
         if (kept < 0).any() or kept[:, Recompute.NONE].any():
@@ -208,7 +212,7 @@ class Fix:
         ]
 
     def recompute_faults(
-        self, model: Model, considered: Sequence[tuple[Recompute, ...]], most: int | None
+        self, model: Model, considered: Sequence[tuple[RecomputeType, ...]], most: int | None
     ) -> list[str]:
         """
         Say which recompute is not allowed, or leaves layers that can not be left alone.
@@ -220,8 +224,8 @@ class Fix:
         most
             How many types besides NONE may be mixed; None for any number.
         """
-        if most is not None and len(self.types) > most:
-            mixed = ", ".join(r.label for r in self.types)
+        if most is not None and len(self.mixed(model)) > most:
+            mixed = ", ".join(r.label for r in self.mixed(model))
             return [f"fix mixes {mixed}, more than the {most} of max-recompute-types"]
         if self.places is not None:
             return self._place_faults(considered, most)
@@ -232,7 +236,7 @@ class Fix:
             name, rest = shown(layer.name), layer.count - int(kept.sum())
             faults += [
                 f"fix recomputes {name} as {r.label}, which recompute or the model does not allow"
-                for r in Recompute
+                for r in model.types
                 if kept[r].any() and r not in types
             ]
             if rest and Recompute.NONE not in types:
@@ -242,7 +246,7 @@ class Fix:
                 )
         return faults
 
-    def _place_faults(self, considered: Sequence[tuple[Recompute, ...]], most: int | None) -> list[str]:
+    def _place_faults(self, considered: Sequence[tuple[RecomputeType, ...]], most: int | None) -> list[str]:
         """Say why a rule of places picks nothing; a layer that lacks a type may keep clear of it."""
         rule = self.places
         assert rule is not None, "a rule of places"  # noqa: S101

@@ -27,9 +27,11 @@ _MOST_PLANS = 1_500
 
 def optimum_ms(problem: Problem) -> float:
     """Least makespan of all plans that fit and that the target can say, by listing them."""
-    plans = all_plans(problem.changed(target=None))
+    # No target has words for strategies.
+    plans = all_plans(problem.changed(target=None, recompute=tuple(Recompute)))
+    fits = plans.fits
     for index in np.argsort(plans.makespan_ms, kind="stable").tolist():
-        if plans.fits[index] and _is_asked(problem, plans.plan(index)):
+        if fits[index] and _is_asked(problem, plans.plan(index)):
             return float(plans.makespan_ms[index])
     return math.inf
 

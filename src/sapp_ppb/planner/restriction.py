@@ -65,12 +65,16 @@ def target_restricts(problem: Problem) -> bool:
     """
     Whether a target leaves out any plan.
 
-    One whose only way is the problem itself leaves out none, unless types are nested; those of
-    one kind of layer matter only where SELECTIVE and COMM compete.
+    None has words for strategies.  One whose only way is the problem itself leaves out nothing
+    else, unless types are nested; those of one kind of layer matter only where SELECTIVE and
+    COMM compete.
     """
     if problem.target is None:
         return False
-    if any(way.problem is not problem for way in target_named(problem.target).ways(problem)):
+    has_strategies = len(problem.model.types) > len(Recompute)
+    if has_strategies or any(
+        way.problem is not problem for way in target_named(problem.target).ways(problem)
+    ):
         return True
     if not is_nested(problem.target):
         return False

@@ -291,7 +291,7 @@ def _as_plan_of(problem: Problem, plan: Plan | None) -> Plan | None:
     if plan is None or not all(
         r in problem.considered(layer)
         for k, layer in enumerate(problem.model.bodies)
-        for r in Recompute
+        for r in problem.model.types
         if plan.counts[k, r].any()
     ):
         return None

@@ -21,6 +21,7 @@ from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets import megatron
 from sapp_ppb.targets.mindspeed_flags import PER_RANK
 from sapp_ppb.targets.recompute_modes import most_in_a_cell, with_rule
+from sapp_ppb.targets.strategies import strategy_faults
 from sapp_ppb.targets.target import Target, Way
 
 SCHEDULES = (*megatron.SCHEDULES, ScheduleName.DUALPIPEV)
@@ -73,7 +74,7 @@ def dealt_settings(problem: Problem, by_entry: Ints) -> Iterator[tuple[str, Ints
     decoders = [k for k, layer in enumerate(problem.model.bodies) if not layer.is_mtp]
     most = problem.interleave * int(by_entry[decoders].sum(axis=0).max())
     for layers in range(1, most + 1):
-        yield _dealt_words(layers), _dealt_rule(problem, layers).counts(by_entry)
+        yield _dealt_words(layers), _dealt_rule(problem, layers).counts(by_entry, len(problem.model.types))
 
 
 def _dealt_rule(problem: Problem, layers: int) -> PlaceRule:
@@ -106,8 +107,8 @@ def ways(problem: Problem) -> tuple[Way, ...]:
 
 def unsaid(plan: Plan) -> tuple[str, ...]:
     """Say why MindSpeed can not express a plan."""
-    faults = list(refuses(plan.problem))
-    if recompute_words(plan) is None:
+    faults = [*refuses(plan.problem), *strategy_faults(plan, "MindSpeed")]
+    if not plan.strategies and recompute_words(plan) is None:
         faults.append(
             "one recompute setting holds for the whole model: full for the first N layers of every chunk, "
             "the same N everywhere, or for N layers of every stage, dealt over its chunks; full or "
