@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 TORCH := .venv/.torch-installed
 
-.PHONY: demo pictures browser test test-torch torch accuracy check check-all fix bench clean
+.PHONY: demo pictures browser test test-cluster test-torch torch accuracy check check-all fix bench clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -24,6 +24,10 @@ browser:  ## a Chromium for the tests of the report page, where it can be had
 
 test: $(STAMP) browser  ## unit tests, laws, golden files, doctests
 	$(BIN)/python -m pytest
+
+test-cluster: $(STAMP)  ## sweeps on a Dask scheduler and a Ray of this machine, and Parquet; installs the extras
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,dask,ray,parquet]"
+	$(BIN)/python -m pytest -m cluster
 
 $(TORCH): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,torch]"

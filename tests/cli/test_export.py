@@ -202,8 +202,11 @@ def test_a_new_file_is_written_once(plan_file, run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "--to: says what to write, and is missing; one of mindformers, megatron, torchtitan, csv, json"),
-        (("--to", "deepspeed"), "--to: 'deepspeed' is unknown; one of mindformers, megatron"),
+        (
+            (),
+            "--to: says what to write, and is missing; one of mindformers, megatron, torchtitan, mindspeed",
+        ),
+        (("--to", "jax"), "--to: 'jax' is unknown; one of mindformers, megatron"),
         (
             ("--to", "megatron", "--into", "x", "-o", "y"),
             "--into: edits a file, and --output writes a new one",
@@ -230,3 +233,39 @@ def test_a_plan_of_nothing_that_fits_is_refused(model_file, run, tmp_path):
         result = run("export", tmp_path / "out" / "plan.json", "--to", "megatron", *words)
         assert (result.exit_code, result.stdout) == (2, "")
         assert "give" in result.stderr
+
+
+def test_a_folder_gets_every_file_of_a_form(plan_file, run, tmp_path):
+    path = plan_file({"Dec": {"full": [[4, 6]]}})
+    folder = tmp_path / "planned"
+    folder.mkdir()
+    result = run("export", path, "--to", "pytorch", "-o", folder)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == f"wrote {folder / 'pytorch.py'}\nwrote {folder / 'schedule.csv'}\n"
+    assert [len(cell) for cell in (read_config(folder / "pytorch.py").types or ((),))[0]] == [4, 6]
+    assert (folder / "schedule.csv").read_text(encoding="utf-8").startswith("0F0,0F1,0B0,")
+    again = run("export", path, "--to", "pytorch", "-o", folder)
+    assert again.exit_code == 2
+    assert "pytorch.py, schedule.csv exist; give --force to replace them" in again.stderr
+
+
+def test_a_folder_that_is_not_there_is_told_by_its_slash(plan_file, run, tmp_path):
+    result = run(
+        "export", plan_file({"Dec": {"full": [[4, 6]]}}), "--to", "deepspeed", "-o", f"{tmp_path}/new/"
+    )
+    assert result.exit_code == 0
+    assert [file.name for file in (tmp_path / "new").iterdir()] == ["deepspeed_plan.py"]
+
+
+@pytest.mark.parametrize("to", ["colossalai", "deepspeed", "pytorch"])
+def test_a_script_is_edited_with_what_it_is_told_apart_by(to, plan_file, run, tmp_path):
+    first = plan_file({"Dec": {"full": [[4, 6]]}})
+    script = tmp_path / "job.py"
+    script.write_text("# mine\n" + run("export", first, "--to", to).stdout, encoding="utf-8")
+    result = run("export", plan_file({"Dec": {"none": [[7, 3]]}}), "--into", script)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert f"edited {script}:" in result.stderr
+    found = read_config(script)
+    assert (found.target, found.broken) == (to, ())
+    assert [len(cell) for cell in (found.types or ((),))[0]] == [7, 3]
+    assert script.read_text(encoding="utf-8").startswith("# mine\n")

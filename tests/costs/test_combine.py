@@ -1,6 +1,7 @@
 """New layers made from others, and the others left as they were."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from sapp_ppb.costs import (
     LayerKind,
     Recompute,
     aggregate,
+    at_micro_batch_size,
     layer_from_times,
     layers_of_kind,
     split_over_sequence_chunks,
@@ -168,6 +170,33 @@ def test_weight_gradients_are_combined_like_other_times():
     assert with_backward_ratio(first, 3).weight_grad_ms == pytest.approx(9, rel=1e-12)
     assert split_over_sequence_chunks(first, 4).weight_grad_ms == 1.5
     assert split_over_sequence_chunks(second, 4).weight_grad_ms is None
+
+
+def test_a_micro_batch_size_scales_times_and_activations_and_nothing_else():
+    layer = layer_from_times(
+        name="Dec",
+        kind=LayerKind.BODY,
+        count=3,
+        forward_ms=10,
+        parameter_mb=100,
+        activation_mb={Recompute.NONE: 60},
+        weight_grad_ms=6,
+    )
+    # Half as many samples: half of 10, of 2 x 10, of 60 and of 6.
+    half = at_micro_batch_size(layer, 0.5)
+    assert (half.forward_ms, half.backward_ms[Recompute.NONE], half.weight_grad_ms) == (5, 10, 3)
+    assert half.activation_mb == (30, None, None, None, None)
+    assert (half.parameter_mb, half.count, half.name) == (100, 3, "Dec")
+    assert replace(at_micro_batch_size(half, 2), estimated=frozenset()) == layer
+    assert half.estimated == set(Cost) - {Cost.PARAMETER}
+    assert at_micro_batch_size(layer, 1) == layer
+
+
+@pytest.mark.parametrize("ratio", [0, -1, float("nan"), float("inf"), True, "2"])
+def test_a_micro_batch_size_that_can_not_be_is_refused(ratio):
+    layer = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=10)
+    with pytest.raises(InputError, match="ratio must be"):
+        at_micro_batch_size(layer, ratio)
 
 
 def test_what_is_made_of_an_estimate_is_one():

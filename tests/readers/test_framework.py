@@ -96,6 +96,47 @@ def test_the_name_that_is_given_counts(tmp_path):
 
 def test_an_unknown_name_is_refused_with_those_that_exist(tmp_path):
     with pytest.raises(
-        InputError, match="'fsdp' is unknown; one of mindformers, megatron, torchtitan, csv, json"
+        InputError,
+        match="'fsdp' is unknown; one of mindformers, megatron, torchtitan, mindspeed, hyperparallel, c",
     ):
         read_config(tmp_path / "x", "fsdp")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "framework"),
+    [
+        ("train.py", "plugin = HybridParallelPlugin(pp_size=4)", "colossalai"),
+        ("train.py", "kwargs = {'num_layers_per_stage': [1, 2]}", "colossalai"),
+        ("plan.json", '{"num_layers_per_stage": [1, 2]}', "colossalai"),
+        ("model.py", "from deepspeed.pipe import PipelineModule", "deepspeed"),
+        ("model.py", "PARTS = [0, 4, 8]", "deepspeed"),
+        ("plan.json", '{"PARTS": [0, 4, 8]}', "deepspeed"),
+        ("job.py", "from torch.distributed.pipelining import SplitPoint", "pytorch"),
+        ("job.py", "PIPELINE_STAGES = [(0, 0, 2)]", "pytorch"),
+        ("plan.json", '{"split_spec": {"layers.2": "BEGINNING"}}', "pytorch"),
+        # torchtitan builds on PyTorch's pipelining, and says its own name.
+        (
+            "job.py",
+            "from torchtitan.config import X\nfrom torch.distributed.pipelining import y",
+            "torchtitan",
+        ),
+        ("job.py", "config.parallelism.pipeline_parallel_degree = 2  # split_spec", "torchtitan"),
+        ("plan.json", '{"layers": 3}', None),
+    ],
+)
+def test_python_and_json_are_told_apart_by_their_names(tmp_path, name, text, framework):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert framework_of(tmp_path / name) == framework
+
+
+@pytest.mark.parametrize("name", ["colossalai", "deepspeed", "pytorch"])
+def test_layers_of_the_model_reach_the_readers_that_need_them(tmp_path, name):
+    text = {
+        "colossalai": "HybridParallelPlugin(pp_size=2)",
+        "deepspeed": "PipelineModule(layers, num_stages=2, partition_method='uniform')",
+        "pytorch": "split_spec = {'layers.2': SplitPoint.BEGINNING}\nScheduleGPipe(stage, n_microbatches=2)",
+    }[name]
+    (tmp_path / "job.py").write_text(text, encoding="utf-8")
+    config = read_config(tmp_path / "job.py", name, layers=4)
+    assert config.types is not None
+    assert [len(cell) for cell in config.types[0]] == [2, 2]

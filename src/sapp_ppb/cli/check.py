@@ -8,6 +8,7 @@ import typer
 from sapp_ppb.cli.given import given_fields
 from sapp_ppb.cli.guard import FITS, NOTHING_FITS, say
 from sapp_ppb.cli.options import (
+    FRAMEWORKS,
     ConstantMemory,
     GroupOption,
     HopTimeIfGiven,
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
     from sapp_ppb.targets import BrokenRule, PipelineConfig
     from sapp_ppb.writers.check_file import Checked
 
+# Frameworks that run no cell without a layer.
+_FULL_CELLS = ("torchtitan", "colossalai", "deepspeed", "pytorch")
 SHORT_HELP = "Check a framework's configuration, and price it."
 HELP = """
-Check a configuration of MindFormers, Megatron-LM or torchtitan, or a list of layers: every rule that
-it breaks in the rule's words, and what of it is not known.  With --model also its makespan and peaks,
-and what the planner would change and gain within what the framework can say.
+Check a framework's configuration, or a list of layers: every rule that it breaks in the rule's
+words, and what of it is not known.  With --model also its makespan and peaks, and what the planner
+would change and gain within what the framework can say.
 
 Options count before what the file says; give those that it does not say.  Exits with 1 when a rule is
 broken, a stage needs more than the memory limit or a needed value is not known, and with 2 when the
@@ -59,7 +62,7 @@ def check(
         typer.Option(
             "--from",
             metavar="NAME",
-            help="Whose it is: mindformers, megatron, torchtitan, csv or json.  [default: told by the file]",
+            help=f"Whose it is: {FRAMEWORKS}, csv or json.  [default: told by the file]",
         ),
     ] = None,
     stages: StagesIfGiven = None,
@@ -201,7 +204,9 @@ def _planned(
 
     try:
         target = config.target if config.target in TARGETS else None
-        least = {} if "min_layers_per_cell" in given or target != "torchtitan" else {"min_layers_per_cell": 1}
+        least = (
+            {} if "min_layers_per_cell" in given or target not in _FULL_CELLS else {"min_layers_per_cell": 1}
+        )
         problem = plan.problem.changed(target=target, **least)
         return planned(problem, **planning, warm_start=_as_start(plan, problem)), None
     except NoPlanFoundError as error:

@@ -24,7 +24,7 @@ SHORT_HELP = "Compare the best plan with even splits and with your own."
 HELP = """
 Plan, and compare the answer with what people do without a planner (even splits without and
 with full recompute, the bottleneck partition) and with your own plans: plan files, configurations
-of MindFormers, Megatron-LM or torchtitan, lists of layers, or manual YAML files of MindFormers'
+of frameworks (as 'sapp-ppb check' reads them), lists of layers, or manual YAML files of MindFormers'
 offset and recompute lists.
 
 Your plans are timed with the micro-batches, limits and links given here, each under its own

@@ -1,14 +1,15 @@
 """``sapp-ppb export``: a plan in the words of a framework, to paste or into its file."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sapp_ppb.cli.guard import FITS, NOTHING_FITS, say
-from sapp_ppb.cli.options import Force
+from sapp_ppb.cli.options import FRAMEWORKS, Force
 from sapp_ppb.cli.output import write_document
-from sapp_ppb.cli.output_files import free_file
+from sapp_ppb.cli.output_files import free_files
 from sapp_ppb.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def export(
         typer.Option(
             "--to",
             metavar="NAME",
-            help="mindformers, megatron, torchtitan, csv or json.  [default: what --into is of]",
+            help=f"{FRAMEWORKS}, csv or json.  [default: what --into is of]",
         ),
     ] = None,
     into: Annotated[
@@ -60,7 +61,7 @@ def export(
         typer.Option("--nearest", help="Write the nearest plan that can be said, where this one can not."),
     ] = False,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="File to write.")
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="File to write, or a folder.")
     ] = None,
     force: Force = False,
 ) -> int:
@@ -72,7 +73,10 @@ def export(
     form = _form(to, into)
     if python:
         form = _in_python(form, into)
-    file = None if output is None else free_file("--output", output, force=force)
+    is_folder = output is not None and (output.endswith(os.sep) or Path(output).is_dir())
+    paths = [Path(output or "")] if not is_folder else [Path(output or "", name) for name in form.file_names]
+    if output is not None:
+        free_files("--output", output, paths, force=force)
     chosen = _sayable(
         _plan(plan, model, form), form, plan, take_nearest=nearest_, is_priced=model is not None
     )
@@ -80,12 +84,21 @@ def export(
         return NOTHING_FITS
     if into is not None:
         _edit(into, chosen, form)
-    elif file is not None:
-        write_text_atomic(file, form.text(chosen), force)
-        say(f"wrote {file}")
+    elif output is not None:
+        for path, text in zip(paths, _texts(chosen, form, is_priced=model is not None), strict=False):
+            write_text_atomic(path, text, force)
+            say(f"wrote {path}")
     else:
-        write_document(form.text(chosen))
+        write_document(_texts(chosen, form, is_priced=model is not None)[0])
     return FITS
+
+
+def _texts(plan: "Plan", form: "Export", *, is_priced: bool) -> list[str]:
+    """Texts of a plan's files, with what it takes and holds where its model is known and that is said."""
+    from sapp_ppb.simulator import simulate
+
+    timeline = simulate(plan) if is_priced and form.timed_text is not None else None
+    return list(form.files(plan, timeline).values())
 
 
 def _form(to: str | None, into: Path | None) -> "Export":

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from sapp_ppb.cli import calibrate, check, compare, costs, dryrun_guide, export, plan, schedule, simulate
+from sapp_ppb.cli import (
+    calibrate,
+    check,
+    compare,
+    costs,
+    dryrun_guide,
+    export,
+    plan,
+    schedule,
+    simulate,
+    sweep,
+)
 from sapp_ppb.cli.guard import BAD_INPUT, say, verb
 from sapp_ppb.cli.older_flags import Verbs
 from sapp_ppb.cli.output import write_result
@@ -43,6 +54,7 @@ them are recomputed, so that a training step is as short as it can be and fits t
   sapp-ppb simulate MODEL.json PLAN.json                   time a plan that exists
   sapp-ppb compare MODEL.json PLAN.json -s 16 -mb 32       set plans beside the best one
   sapp-ppb schedule interleaved -s 4 -mb 8 -i 2            print the order of a schedule
+  sapp-ppb sweep MODEL.json --devices 64 --global-batch 256   plan for every number of stages
   sapp-ppb check CONFIG.yaml --model MODEL.json            what a configuration takes, and its rules
   sapp-ppb export PLAN.json --to megatron                  a plan in a framework's words
   sapp-ppb costs trace TRACES --body NAME -mb 16           make a model file from timelines
@@ -65,6 +77,7 @@ for name, module, function in (
     ("simulate", simulate, simulate.simulate),
     ("compare", compare, compare.compare),
     ("schedule", schedule, schedule.schedule),
+    ("sweep", sweep, sweep.sweep),
     ("check", check, check.check),
     ("export", export, export.export),
     ("calibrate", calibrate, calibrate.calibrate),

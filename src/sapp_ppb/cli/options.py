@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _THOUSANDS = re.compile(r"0\d\d")  # what 56,000 ends in, and no list of numbers
 
 AUTO = "auto"  # the schedule that is best
+# The frameworks, spelt out, since to import them takes longer than to print a help text.
+FRAMEWORKS = "mindformers, megatron, torchtitan, mindspeed, hyperparallel, colossalai, deepspeed, pytorch"
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL.json", help="Model file.", show_default=False)]
 PlanPath = Annotated[
     Path,
@@ -193,8 +195,7 @@ Target = Annotated[
     typer.Option(
         "--target",
         metavar="NAME",
-        help="Framework that must be able to say the plan: mindformers, megatron or torchtitan; also says "
-        "what that costs.",
+        help=f"Framework that must be able to say the plan: {FRAMEWORKS}; also says what that costs.",
     ),
 ]
 TimeLimit = Annotated[float, typer.Option("--time-limit", "-t", metavar="SECONDS", help="Time to plan in.")]

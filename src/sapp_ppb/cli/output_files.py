@@ -49,7 +49,8 @@ def _page(
     lists = {"Plan file": plan_to_json(outcome)}
     plan = outcome.plan
     if plan is not None:
-        said = {form.title: form.text(plan) for form in _frameworks(plan) if not form.unsaid(plan)}
+        forms = [form for form in _frameworks(plan) if not form.unsaid(plan)]
+        said = {form.title: form.written(plan, timeline) for form in forms}
         if not said:  # why there is nothing to paste
             said = {"MindFormers": mindformers_lists_text(mindformers_lists(plan))}
         lists = said | lists
@@ -80,7 +81,18 @@ _OF_A_TIMELINE: tuple[tuple[str, Writer], ...] = (
 
 
 # The plan in the words of others; a framework that can not say it has none.
-_CONFIGS = ("layers.csv", "mindformers.yaml", "megatron.sh", "torchtitan.toml")
+_CONFIGS = (
+    "layers.csv",
+    "mindformers.yaml",
+    "megatron.sh",
+    "torchtitan.toml",
+    "mindspeed.sh",
+    "hyperparallel.json",
+    "colossalai_plan.py",
+    "deepspeed_plan.py",
+    "pytorch.py",
+    "schedule.csv",
+)
 # What is made of a comparison.
 COMPARISON_FILES = ("compare.json", "compare.png", "compare.svg")
 
@@ -121,10 +133,15 @@ def free_folder(
 
 def free_file(option: str, output: str, *, force: bool) -> Path:
     """Refuse a file that exists or can not be written, before any time is spent on its content."""
+    return free_files(option, output, [Path(output)], force=force)[0]
+
+
+def free_files(option: str, output: str, paths: list[Path], *, force: bool) -> list[Path]:
+    """Refuse files that exist or can not be written; they are what an option's text stands for."""
     if not output.strip():
         raise InputError(option, [f"must name a file (got {output!r})"])
-    _refuse_taken(option, [Path(output)], force=force)
-    return Path(output)
+    _refuse_taken(option, paths, force=force)
+    return paths
 
 
 def _refuse_taken(option: str, paths: list[Path], *, force: bool) -> None:
@@ -172,7 +189,7 @@ def write_folder(
                 write(timeline, folder / name, force)
                 written.append(name)
         if outcome.plan is not None:
-            written += _write_configs(folder, outcome.plan, force=force, read=read)
+            written += _write_configs(folder, outcome.plan, timeline, force=force, read=read)
         _page(outcome, timeline, folder / PAGE_FILE, force, tokens)
         written.append(PAGE_FILE)
     finally:
@@ -180,7 +197,9 @@ def write_folder(
             say(f"wrote {folder}: {', '.join(written)}")
 
 
-def _write_configs(folder: Path, plan: "Plan", *, force: bool, read: Path | None) -> list[str]:
+def _write_configs(
+    folder: Path, plan: "Plan", timeline: "Timeline | None", *, force: bool, read: Path | None
+) -> list[str]:
     """Write the layers, and what each framework would be told that can say the plan; name the files."""
     from sapp_ppb.writers import write_text_atomic
     from sapp_ppb.writers.exports import EXPORTS
@@ -191,8 +210,9 @@ def _write_configs(folder: Path, plan: "Plan", *, force: bool, read: Path | None
         if _is_same(path, read):
             continue
         if not form.unsaid(plan):
-            write_text_atomic(path, form.text(plan), force)
-            written.append(form.file_name)
+            for name, text in form.files(plan, timeline).items():
+                write_text_atomic(folder / name, text, force)
+                written.append(name)
         elif path.exists():
             say(f"note: {path} is of an earlier plan; {form.title} can not express this one")
     return written

@@ -41,7 +41,7 @@ SHORT_HELP = "Time a plan that exists."
 HELP = """
 Time a plan that exists and find the peak memory of every stage.
 
-A plan file holds its problem.  So does a configuration of MindFormers, Megatron-LM or torchtitan, and
+A plan file holds its problem.  So does a configuration of a framework that 'sapp-ppb check' reads, and
 a list of layers: give what it does not say; 'sapp-ppb check' says more of it.  A manual YAML file
 (offset and recompute lists of MindFormers under a name) does not: give stages, micro-batches and what
 else differs from the defaults, and --entry when it holds several plans.  Exits with 1 when a stage

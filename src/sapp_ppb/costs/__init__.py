@@ -1,6 +1,12 @@
 """What work costs: the recompute types, the layers and the model that is their chain."""
 
-from sapp_ppb.costs.combine import aggregate, layers_of_kind, split_over_sequence_chunks, with_backward_ratio
+from sapp_ppb.costs.combine import (
+    aggregate,
+    at_micro_batch_size,
+    layers_of_kind,
+    split_over_sequence_chunks,
+    with_backward_ratio,
+)
 from sapp_ppb.costs.cost import Cost
 from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
 from sapp_ppb.costs.model import Model
@@ -13,6 +19,7 @@ __all__ = [
     "Model",
     "Recompute",
     "aggregate",
+    "at_micro_batch_size",
     "layer_from_times",
     "layers_of_kind",
     "split_over_sequence_chunks",

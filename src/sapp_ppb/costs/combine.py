@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sapp_ppb.costs.checks import count_fault, number_fault, shown
+from sapp_ppb.costs.cost import EVERYTHING, Cost
 from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.errors import InputError
@@ -151,4 +152,41 @@ def split_over_sequence_chunks(layer: Layer, k: int) -> Layer:
         backward_ms=tuple(value / k for value in layer.backward_ms),
         activation_mb=tuple(value / k if value is not None else None for value in layer.activation_mb),
         weight_grad_ms=None if layer.weight_grad_ms is None else layer.weight_grad_ms / k,
+    )
+
+
+def at_micro_batch_size(layer: Layer, ratio: float) -> Layer:
+    """
+    Layer as a micro-batch of ``ratio`` times the samples meets it, an estimate.
+
+    Forward, every backward, the weight gradients and the activations grow with the samples; the
+    parameters stay.  What was
+    scaled is marked as an estimate.  Devices are often better used by more samples at once, so that the
+    true times are then somewhat shorter.
+
+    Raises
+    ------
+    InputError
+        If the ratio is not a number above 0.
+
+    Examples
+    --------
+    >>> layer = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=10, parameter_mb=880,
+    ...                          activation_mb={Recompute.NONE: 60})
+    >>> double = at_micro_batch_size(layer, 2)
+    >>> double.forward_ms, double.backward_ms[Recompute.NONE], double.activation(Recompute.NONE)
+    (20.0, 40.0, 120.0)
+    >>> double.parameter_mb
+    880.0
+    """
+    fault = number_fault("ratio", ratio, above_zero=True)
+    if fault:
+        raise InputError(f"micro-batch size of layer {shown(layer.name)}", [fault])
+    return replace(
+        layer,
+        forward_ms=layer.forward_ms * ratio,
+        backward_ms=tuple(value * ratio for value in layer.backward_ms),
+        activation_mb=tuple(value * ratio if value is not None else None for value in layer.activation_mb),
+        weight_grad_ms=None if layer.weight_grad_ms is None else layer.weight_grad_ms * ratio,
+        estimated=layer.estimated if ratio == 1 else layer.estimated | (EVERYTHING - {Cost.PARAMETER}),
     )

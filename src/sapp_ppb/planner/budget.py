@@ -49,9 +49,14 @@ def number_of_ops(problem: Problem) -> int:
     return sum(len(row) for row in problem.order.rows)
 
 
-def budget_for(problem: Problem, time_limit_s: float) -> Budget:
+def budget_for(problem: Problem, time_limit_s: float, patience: float = 1.0) -> Budget:
     """
     Turn seconds into moves.
+
+    Parameters
+    ----------
+    patience
+        How many times as late as usual the clock stops the run.
 
     Examples
     --------
@@ -72,5 +77,5 @@ def budget_for(problem: Problem, time_limit_s: float) -> Budget:
     return Budget(
         moves=max(100, int(searched / move_s)),
         work=int((seconds - searched) * min(_WORK_A_SECOND, _WORK_OF_CELLS / problem.cells)),
-        stop_s=_LATE * time_limit_s + _LATER_S,
+        stop_s=patience * (_LATE * time_limit_s + _LATER_S),
     )

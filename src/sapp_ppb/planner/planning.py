@@ -34,6 +34,7 @@ def plan_pipeline(
     warm_start: Plan | None = None,
     watch: Watch | None = None,
     reorder_stages: bool = False,
+    patience: float = 1.0,
 ) -> Outcome:
     """
     Find the fastest plan within the memory limits, and a bound on any plan.
@@ -57,6 +58,9 @@ def plan_pipeline(
     reorder_stages
         Choose as well which device does the work of which stage: speeds and memory limits
         that differ between stages move together.
+    patience
+        How many times as late as usual the clock may stop a run: more than 1 for runs that
+        share cores with others, and must be repeatable all the same.
 
     Returns
     -------
@@ -72,7 +76,7 @@ def plan_pipeline(
     SolverError
         When the solver is needed to find a first plan and fails.
     """
-    _check_options(time_limit_s, gap, seed, threads)
+    check_options(time_limit_s, gap, seed, threads)
     _check_fix(problem)
     known = None if warm_start is None else _plan_for(problem, warm_start)
     ways = _ways(problem)
@@ -95,13 +99,14 @@ def plan_pipeline(
             ways,
             time_limit_s=time_limit_s,
             known=known,
+            patience=patience,
             **options,
         )
     sets = type_sets(problem)
     runs = (
         Run(
             problem=each,
-            budget=budget_for(each, time_limit_s / len(sets)),
+            budget=budget_for(each, time_limit_s / len(sets), patience),
             **options,
             known=None if known is None else _plan_for(each, known, refuse=False),
         )
@@ -110,7 +115,15 @@ def plan_pipeline(
     return next(runs).outcome() if sets[0] is problem else _best_of(problem, runs)
 
 
-def _check_options(time_limit_s: float, gap: float, seed: int, threads: int) -> None:
+def check_options(time_limit_s: float, gap: float, seed: int, threads: int = 1) -> None:
+    """
+    Refuse options of ``plan_pipeline`` that can not be.
+
+    Raises
+    ------
+    InputError
+        With all faults at once.
+    """
     faults = []
     if not 0.0 < time_limit_s <= 1e6:
         faults.append(f"time-limit must be above 0 and at most 1,000,000 seconds (got {time_limit_s!r})")

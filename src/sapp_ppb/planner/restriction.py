@@ -7,7 +7,6 @@ from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy, WithoutTarget
 from sapp_ppb.planner.planning import plan_pipeline
 from sapp_ppb.planner.run import PROVEN, Watch
 from sapp_ppb.problem import Problem
-from sapp_ppb.targets import is_nested
 
 
 def with_cost_of_target(
@@ -65,11 +64,11 @@ def target_restricts(problem: Problem) -> bool:
     """
     Whether a target leaves out any plan.
 
-    Nested types of one kind of layer matter only where SELECTIVE and COMM compete.
+    Of MindFormers, nested types of one kind of layer matter only where SELECTIVE and COMM compete.
     """
     if problem.target is None:
         return False
-    if not is_nested(problem.target) or len(problem.model.bodies) > 1:
+    if problem.target != "mindformers" or len(problem.model.bodies) > 1:
         return True
     types = problem.considered(problem.model.bodies[0])
     return Recompute.SELECTIVE in types and Recompute.COMM in types

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sapp_ppb.costs import Recompute
-from sapp_ppb.errors import NoPlanFoundError
+from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
 from sapp_ppb.planner.bounds import lower_bound, work_bound
 from sapp_ppb.planner.budget import Budget, budget_for
@@ -25,6 +25,7 @@ from sapp_ppb.planner.least_memory import least_memory
 from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch, may_be
 from sapp_ppb.planner.search import Search
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import Timeline, simulate
 from sapp_ppb.simulator.price import layer_tables, least_share_worked, most_work_ms
 from sapp_ppb.targets import Way, target_named
@@ -62,6 +63,7 @@ def plan_ways(
     threads: int,
     known: Plan | None,
     watch: Watch | None,
+    patience: float = 1.0,
 ) -> Outcome:
     """
     Find the best plan of several ways.
@@ -76,6 +78,8 @@ def plan_ways(
         For all of them together.
     known
         A plan to begin with; it is used where a way can say it.
+    patience
+        As of ``plan_pipeline``.
 
     Raises
     ------
@@ -87,10 +91,12 @@ def plan_ways(
     started = time.monotonic()
     best, tasted = _taste(ways, time_limit_s / len(ways), seed, known)
     if best is None and _nothing_fits(ways):
-        return _infeasible(problem, started, seed)
+        return _infeasible(problem, ways, started, seed)
     options = {"gap": gap, "seed": seed, "watch": watch, "threads": threads}
-    deadline = started + budget_for(problem, time_limit_s).stop_s
-    rivals = _Rivals(tasted=tasted, best=best, known=known, deadline=deadline, options=options)
+    deadline = started + budget_for(problem, time_limit_s, patience).stop_s
+    rivals = _Rivals(
+        tasted=tasted, best=best, known=known, deadline=deadline, patience=patience, options=options
+    )
     left_s = time_limit_s
     for each in sorted(range(len(ways)), key=lambda number: tasted[number].step_ms):
         if each in (still_open := rivals.open_ways()):
@@ -135,10 +141,12 @@ class _Rivals:
         best: Timeline | None,
         known: Plan | None,
         deadline: float,
+        patience: float,
         options: dict[str, Any],
     ) -> None:
         self._problems = [each.way.problem for each in tasted]
         self._known, self._deadline, self._options = known, deadline, options
+        self._patience = patience
         self.best = best
         self.bounds_ms = [each.bound_ms for each in tasted]
         self.met: list[Plan] = []
@@ -168,7 +176,7 @@ class _Rivals:
         problem = self._problems[number]
         run = Run(
             problem=problem,
-            budget=_until(budget_for(problem, seconds), self._deadline),
+            budget=_until(budget_for(problem, seconds, self._patience), self._deadline),
             known=_as_plan_of(problem, self._known),
             best=self.best,
             **self._options,
@@ -299,8 +307,13 @@ def _nothing_fits(ways: Sequence[Way]) -> bool:
     )
 
 
-def _infeasible(problem: Problem, started: float, seed: int) -> Outcome:
-    shortage = find_shortage(problem, time_limit_s=5.0)
+def _infeasible(problem: Problem, ways: Sequence[Way], started: float, seed: int) -> Outcome:
+    """Say why nothing fits; where there is one way only, of the plans that it has."""
+    shortage = find_shortage(ways[0].problem if len(ways) == 1 else problem, time_limit_s=5.0)
+    remedies = tuple(
+        (change, value) for change, value in shortage.remedies if _is_open(problem, change, value)
+    )
+    shortage = replace(shortage, remedies=remedies)
     return Outcome(
         problem=problem,
         plan=None,
@@ -310,6 +323,19 @@ def _infeasible(problem: Problem, started: float, seed: int) -> Outcome:
         seed=seed,
         shortage=shortage,
     )
+
+
+def _is_open(problem: Problem, change: str, value: float | str) -> bool:
+    """Whether a change is of what was asked for, and leaves what the target can say."""
+    if change in ("fix", "recompute"):
+        return getattr(problem, change) is not None
+    if change != "schedule":
+        return True
+    try:
+        changed = problem.changed(schedule=ScheduleName(str(value)), micro_batch_group=None)
+    except InputError:
+        return False
+    return not target_named(problem.target or "").refuses(changed)
 
 
 def _told(

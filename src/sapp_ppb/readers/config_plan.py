@@ -121,7 +121,7 @@ def _fields(config: PipelineConfig, given: Mapping[str, Any]) -> dict[str, Any]:
     }
     if "schedule" in given or "order_file" in given:  # group, pieces and order are those of another schedule
         own |= {"schedule": None, "micro_batch_group": None, "order_file": None, "sequence_chunks": 1}
-    elif config.target == "torchtitan" and "micro_batches" in given:
+    elif config.target in ("torchtitan", "pytorch") and "micro_batches" in given:
         own["micro_batch_group"] = group_of(config.schedule, config.stages or 1, given["micro_batches"])
     return own | dict(given)
 

@@ -19,17 +19,34 @@ class Framework(StrEnum):
     MINDFORMERS = "mindformers"
     MEGATRON = "megatron"
     TORCHTITAN = "torchtitan"
+    MINDSPEED = "mindspeed"
+    HYPERPARALLEL = "hyperparallel"
+    COLOSSALAI = "colossalai"
+    DEEPSPEED = "deepspeed"
+    PYTORCH = "pytorch"
     CSV = "csv"
     JSON = "json"
 
 
 _KNOWN = (
     "a YAML of MindFormers (with parallel_config or recompute_config), a model_config.yaml, argument list or "
-    "launch script of Megatron-LM (with --pipeline-model-parallel-size), a TOML or Python configuration of "
-    "torchtitan, a CSV of layers (index,name,stage,chunk,recompute) and a JSON of layers (sapp-ppb-layers)"
+    "launch script of Megatron-LM (with --pipeline-model-parallel-size) or MindSpeed (with its own flags), a "
+    "TOML or Python configuration of torchtitan, a YAML (pipeline_config) or result (stage_partition) of "
+    "HyperParallel's PPOptimizer, Python of Colossal-AI (HybridParallelPlugin), DeepSpeed (PARTS) or "
+    "PyTorch's pipelining (PIPELINE_STAGES or split_spec) or a JSON of such names, a CSV of layers "
+    "(index,name,stage,chunk,recompute) and a JSON of layers (sapp-ppb-layers)"
 )
+# Names that the Python or JSON of a framework has, and no other.
+_LITERALS = (
+    (Framework.COLOSSALAI, re.compile(r"\b(HybridParallelPlugin|num_(ckpt_)?layers_per_stage|pp_style)\b")),
+    (Framework.PYTORCH, re.compile(r"\b(pipeline_stages|split_spec|torch\.distributed\.pipelining)\b", re.I)),
+    (Framework.DEEPSPEED, re.compile(r"\b(deepspeed|PipelineModule|PARTS|activation_checkpoint_interval)\b")),
+)
+_OF_TORCHTITAN = re.compile(r"\btorchtitan\b|\bpipeline_parallel_degree\b|_per_model_part\b")
 _PLAN = re.compile(rf'"format"\s*:\s*"{PLAN_FORMAT}"')
 _LAYERS = re.compile(r'"format"\s*:\s*"sapp-ppb-layers"')
+_RESULT = re.compile(r'"stage_partition"\s*:')  # of HyperParallel's PPOptimizer
+_INPUTS = re.compile(r"^pipeline_config\s*:", re.M)
 _HEADER = re.compile(r'"?index"?\s*,\s*"?name"?\s*,\s*"?stage"?\s*,')
 _MINDFORMERS = re.compile(
     r"^(parallel_config|recompute_config|swap_config)\s*:|"
@@ -38,6 +55,13 @@ _MINDFORMERS = re.compile(
 )
 _INIT = re.compile(r"^(time_config|profiling_config|memory_usage)\s*:", re.M)  # of the older tool
 _ARGUMENTS = re.compile(r"^\s*MODEL_ARGS\s*:", re.M)
+# Flags that MindSpeed has and Megatron-LM has not.
+_OF_MINDSPEED = re.compile(
+    r"(?<![\w-])--(pipeline-num-transformer-layers|num-layer-list|noop-layers|schedules-method|"
+    r"dualpipev-dw-detach|moe-fb-overlap|enable-recompute-layers-per-pp-rank|recompute-in-(bubble|advance)|"
+    r"recompute-(activation-function|norm)|swap-attention|smart-swap|adaptive-recompute-device-size|"
+    r"adaptive-memory-optimization|automated-pipeline|reuse-fp32-param|use-fused-(rmsnorm|swiglu))(?![\w])"
+)
 _FLAGS = re.compile(
     r"(?<![\w-])--(pipeline-model-parallel-\w|num-layers(?![\w-])|recompute-(granularity|method|num-layers)|"
     r"decoder-(first|last)-pipeline-num-layers|account-for-(embedding|loss)-in-pipeline-split|"
@@ -63,21 +87,33 @@ def framework_of(path: str | PathLike[str]) -> Framework | None:
     'megatron'
     """
     name = str(path).lower()
-    if name.endswith((".toml", ".py")) or ".py::" in name:
+    if name.endswith(".toml") or ".py::" in name:
         return Framework.TORCHTITAN
     text = _beginning(path)
+    if name.endswith(".py"):
+        return _of_literals(text) or Framework.TORCHTITAN
     if _PLAN.search(text) or _INIT.search(text):
         return None
     for framework, is_its in (
         (Framework.JSON, _LAYERS.search),
+        (Framework.HYPERPARALLEL, _RESULT.search),
         (Framework.CSV, _HEADER.match),
+        (Framework.MINDSPEED, _OF_MINDSPEED.search),
         (Framework.MEGATRON, _ARGUMENTS.search),
         (Framework.MINDFORMERS, _MINDFORMERS.search),
         (Framework.MEGATRON, _FLAGS.search),
+        (Framework.HYPERPARALLEL, _INPUTS.search),
     ):
         if is_its(text):
             return framework
-    return None
+    return _of_literals(text) if name.endswith(".json") else None
+
+
+def _of_literals(text: str) -> Framework | None:
+    """Tell whose names a text has; None for none, and for those of torchtitan."""
+    if _OF_TORCHTITAN.search(text):
+        return None
+    return next((framework for framework, names in _LITERALS if names.search(text)), None)
 
 
 def is_plan_file(path: str | PathLike[str]) -> bool:
@@ -149,10 +185,30 @@ def _reader(
         from sapp_ppb.readers.megatron_config import read_megatron
 
         return lambda path: read_megatron(path, micro_batches)
+    if framework is Framework.MINDSPEED:
+        from sapp_ppb.readers.mindspeed_config import read_mindspeed
+
+        return lambda path: read_mindspeed(path, micro_batches)
+    if framework is Framework.HYPERPARALLEL:
+        from sapp_ppb.readers.hyperparallel_config import read_hyperparallel
+
+        return read_hyperparallel
     if framework is Framework.TORCHTITAN:
         from sapp_ppb.readers.torchtitan_config import read_torchtitan
 
         return lambda path: read_torchtitan(path, layers)
+    if framework is Framework.COLOSSALAI:
+        from sapp_ppb.readers.colossalai_config import read_colossalai
+
+        return lambda path: read_colossalai(path, layers)
+    if framework is Framework.DEEPSPEED:
+        from sapp_ppb.readers.deepspeed_config import read_deepspeed
+
+        return lambda path: read_deepspeed(path, layers)
+    if framework is Framework.PYTORCH:
+        from sapp_ppb.readers.pytorch_config import read_pytorch
+
+        return lambda path: read_pytorch(path, layers)
     from sapp_ppb.readers.layer_list import read_layer_list
 
     return read_layer_list

@@ -148,7 +148,7 @@ def _gap_text(outcome: Outcome) -> str:
     """Say the gap, rounded up; one within which a plan counts as optimal is none."""
     if outcome.gap is None:
         return ""
-    return _rounded_up(0.0 if outcome.status is Status.OPTIMAL else outcome.gap)
+    return rounded_up(0.0 if outcome.status is Status.OPTIMAL else outcome.gap)
 
 
 def share_text(used: float) -> str:
@@ -177,16 +177,24 @@ def target_text(outcome: Outcome, free: WithoutTarget) -> str:
     title = target_named(outcome.problem.target or "").title
     if makespan_ms <= free.lower_bound_ms * (1 + _SAME):
         return f"what {title} can not say costs nothing: no plan at all is faster"
-    most = f"at most {_rounded_up(makespan_ms / free.lower_bound_ms - 1)}" if free.lower_bound_ms else ""
+    most = f"at most {rounded_up(makespan_ms / free.lower_bound_ms - 1)}" if free.lower_bound_ms else ""
     if makespan_ms <= free.makespan_ms * (1 + _SAME):
         return f"no faster plan was found without {title}'s limits; they cost {most or 'an unknown share'}"
-    cost = f"{title}'s limits cost {_rounded_up(makespan_ms / free.makespan_ms - 1)}"
+    cost = f"{title}'s limits cost {rounded_up(makespan_ms / free.makespan_ms - 1)}"
     is_proven = free.makespan_ms <= free.lower_bound_ms * (1 + _SAME)
     rest = "" if is_proven or not most else f", and {most}"
     return f"{cost}: without them a step takes {free.makespan_ms:,.1f} ms{rest}"
 
 
-def _rounded_up(share: float) -> str:
+def rounded_up(share: float) -> str:
+    """
+    Say a gap or a cost as a percentage that is never less than it.
+
+    Examples
+    --------
+    >>> rounded_up(0.00561)
+    '0.57%'
+    """
     return f"{math.ceil(round(share * 1e4, 6)) / 1e4:.2%}"
 
 

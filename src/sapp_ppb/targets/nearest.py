@@ -6,7 +6,7 @@ type of the fewest layers is taken; then the one that adds least activation memo
 then the one that does least again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,10 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
+from sapp_ppb.targets.colossalai import COLOSSALAI
+from sapp_ppb.targets.mindspeed import MINDSPEED, dealt_settings
 from sapp_ppb.targets.nested_cell import nested_cell
+from sapp_ppb.targets.pytorch import PYTORCH
 from sapp_ppb.targets.target import Target
 from sapp_ppb.targets.torchtitan import TORCHTITAN
 
@@ -126,10 +129,16 @@ def _settings(plan: Plan, problem: Problem, target: Target) -> Iterator[Setting]
             counts = np.zeros_like(plan.counts)
             counts[:, types[0]] = by_entry
             yield way.words, counts
+        elif target in (COLOSSALAI, PYTORCH):
+            yield from (
+                (way.words, counts) for counts in _within(plan, types or (), falling=target is COLOSSALAI)
+            )
         else:
             yield from ((way.words, counts) for counts in _nested(plan))
     if target is TORCHTITAN and problem.interleave > 1:
         yield from _every_nth(plan, by_entry)
+    if target is MINDSPEED:
+        yield from dealt_settings(problem, by_entry)
 
 
 def _every_nth(plan: Plan, by_entry: Ints) -> Iterator[Setting]:
@@ -149,6 +158,26 @@ def _every_nth(plan: Plan, by_entry: Ints) -> Iterator[Setting]:
                     counts[k, [Recompute.NONE, Recompute.FULL], cell] = number - full, full
                     built += number
         yield f'mode = "selective", selective_ac_option = "{every}"', counts
+
+
+def _within(plan: Plan, types: Collection[Recompute], *, falling: bool) -> Iterator[Ints]:
+    """Give every layer one of some types; in every cell they fall along the chain where that is asked for."""
+    bodies, counts = plan.problem.model.bodies, plan.counts
+    cells = []
+    for cell in range(plan.problem.cells):
+        rows = counts[:, :, cell]
+        if falling:
+            cells.append(nested_cell(bodies, rows, {}, types))
+        else:  # each kind for itself
+            alone = [
+                nested_cell([body], row[np.newaxis], {}, types)
+                for body, row in zip(bodies, rows, strict=True)
+            ]
+            known = [row for row in alone if row is not None]
+            cells.append(np.concatenate(known) if len(known) == len(alone) else None)
+    found = [each for each in cells if each is not None]
+    if len(found) == len(cells):
+        yield np.stack(found, axis=2)
 
 
 def _nested(plan: Plan) -> Iterator[Ints]:

@@ -5,7 +5,7 @@ The types of its layers must fall along the chain, each within the one before, s
 SELECTIVE and COMM can not both be there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,12 @@ _CHAINS = tuple(
 )
 
 
-def nested_cell(layers: Sequence[Layer], wanted: Ints, last: Mapping[int, Recompute]) -> Ints | None:
+def nested_cell(
+    layers: Sequence[Layer],
+    wanted: Ints,
+    last: Mapping[int, Recompute],
+    types: Collection[Recompute] = tuple(Recompute),
+) -> Ints | None:
     """
     Change the types of as few layers of a cell as possible, so that they fall along the chain.
 
@@ -36,6 +41,8 @@ def nested_cell(layers: Sequence[Layer], wanted: Ints, last: Mapping[int, Recomp
         Layers of each entry under each type; shape (BODY layers, 5).
     last
         Type that the last layer of an entry must have, by its index.
+    types
+        Types that the framework has.
 
     Returns
     -------
@@ -51,7 +58,8 @@ def nested_cell(layers: Sequence[Layer], wanted: Ints, last: Mapping[int, Recomp
     >>> nested_cell([body], np.array([[1, 2, 3, 0, 0]]), {}).tolist()  # SELECTIVE gives way to COMM
     [[1, 0, 5, 0, 0]]
     """
-    found = [each for chain in _CHAINS if (each := _along(chain, layers, wanted, last)) is not None]
+    chains = {tuple(r for r in chain if r in types) for chain in _CHAINS}
+    found = [each for chain in sorted(chains) if (each := _along(chain, layers, wanted, last)) is not None]
     return min(found, key=lambda each: each[0])[1] if found else None
 
 

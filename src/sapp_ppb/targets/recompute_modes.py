@@ -1,6 +1,6 @@
-"""Recompute that holds for the whole model: one type for all layers, or one rule for all cells."""
+"""Recompute that holds for the whole model: one type or some, or one rule for all cells."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError
@@ -18,6 +18,14 @@ def with_one_type(problem: Problem, recompute: Recompute, words: str) -> tuple[W
     if problem.max_recompute_types is not None and len(types) > problem.max_recompute_types:
         return ()
     return _way(problem, words, recompute=(recompute,), max_recompute_types=None)
+
+
+def with_types(problem: Problem, types: Sequence[Recompute], words: str = "") -> tuple[Way, ...]:
+    """Problem in which layers have some types only; none where that can not be."""
+    allowed = [r for r in types if problem.recompute is None or r in problem.recompute]
+    known = {r for layer in problem.model.bodies for r in layer.considered}
+    kept = tuple(r for r in allowed if r in known)
+    return _way(problem, words, recompute=kept) if kept else ()
 
 
 def with_rule(problem: Problem, rule: PlaceRule, words: str) -> tuple[Way, ...]:

@@ -1,12 +1,18 @@
 """The frameworks that a plan can be made for."""
 
 from sapp_ppb.errors import InputError
+from sapp_ppb.targets.colossalai import COLOSSALAI
+from sapp_ppb.targets.deepspeed import DEEPSPEED
+from sapp_ppb.targets.hyperparallel import HYPERPARALLEL
 from sapp_ppb.targets.megatron import MEGATRON
 from sapp_ppb.targets.mindformers import MINDFORMERS
+from sapp_ppb.targets.mindspeed import MINDSPEED
+from sapp_ppb.targets.pytorch import PYTORCH
 from sapp_ppb.targets.target import Target
 from sapp_ppb.targets.torchtitan import TORCHTITAN
 
-_TARGETS = {target.name: target for target in (MINDFORMERS, MEGATRON, TORCHTITAN)}
+_ALL = (MINDFORMERS, MEGATRON, TORCHTITAN, MINDSPEED, HYPERPARALLEL, COLOSSALAI, DEEPSPEED, PYTORCH)
+_TARGETS = {target.name: target for target in _ALL}
 TARGETS = tuple(_TARGETS)
 
 
@@ -35,7 +41,7 @@ def is_nested(target: str | None) -> bool:
 
     MindFormers says recompute with lists that count the first layers of a cell, so what
     a layer runs must be a part of what the layer before it runs.  SELECTIVE beside COMM
-    in one cell is thereby excluded.
+    in one cell is thereby excluded.  So does Colossal-AI, with one number for a cell.
 
     Parameters
     ----------
@@ -52,4 +58,4 @@ def is_nested(target: str | None) -> bool:
     >>> is_nested(None), is_nested("mindformers")
     (False, True)
     """
-    return target is not None and target_named(target) is MINDFORMERS
+    return target is not None and target_named(target) in (MINDFORMERS, COLOSSALAI)
