@@ -96,7 +96,7 @@ from sapp_ppb import Problem, plan_pipeline, read_model, simulate
 from sapp_ppb.report.timeline_picture import draw_timeline
 model = read_model({str(model_file())!r})
 outcome = plan_pipeline(Problem(model=model, stages=2, micro_batches=4), time_limit_s=0.1)
-for number in range(3):
+for number in range(2):
     draw_timeline(simulate(outcome.plan), f"picture{{number}}.svg")
 assert "matplotlib.pyplot" not in sys.modules
 """

@@ -74,7 +74,7 @@ def test_no_time_is_refused(seconds, model_file, run):
     assert "time-limit must be above 0" in one_message(run("plan", model_file(), *SIZES, "-t", seconds))
 
 
-@pytest.mark.parametrize("seconds", [1e-9, 0.01])
+@pytest.mark.parametrize("seconds", [1e-9])
 @pytest.mark.parametrize("chunks", [1, 3])
 def test_the_shortest_time_gives_a_whole_plan_or_none(chunks, seconds):
     body = layer_from_times(

@@ -36,7 +36,7 @@ def model_of(count):
 @pytest.mark.parametrize("name", NAMES)
 def test_sizes_run_or_are_refused_with_the_number_that_is_wrong(name, mode):
     ran, refused = 0, []
-    for stages, chunks, micro_batches in product(range(1, 6), range(1, 4), range(1, 12)):
+    for stages, chunks, micro_batches in product(range(1, 5), range(1, 4), range(1, 10)):
         model = model_of(stages * chunks + 1)
         try:
             problem = Problem(
@@ -61,7 +61,7 @@ def test_sizes_run_or_are_refused_with_the_number_that_is_wrong(name, mode):
         assert makespan_ms >= 3 * micro_batches * (model.body_count + 0.75) / stages - 1e-9
         if (stages, micro_batches) in ((3, 7), (4, 4)):
             assert reference(even).makespan_ms == pytest.approx(makespan_ms)
-    assert ran >= 30  # those of dualpipev, two chunks and M of 2S or more: 10 + 8 + 6 + 4 + 2
+    assert ran >= 20  # those of dualpipev, two chunks and M of 2S or more: 8 + 6 + 4 + 2
     for message, sizes in refused:
         # A refusal names one of the sizes that were given, and nothing went wrong inside.
         assert any(f"{size}" in message for size in sizes), message
@@ -109,7 +109,7 @@ def test_as_many_micro_batches_as_stages_are_planned(size, chunks):
     assert reference(outcome.plan).makespan_ms == pytest.approx(outcome.makespan_ms)
 
 
-@pytest.mark.parametrize("micro_batches", [4080, 4088, 4096])
+@pytest.mark.parametrize("micro_batches", [4080, 4089])
 def test_thousands_of_micro_batches_take_the_time_of_the_formula(micro_batches):
     body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=8, forward_ms=1)
     problem = Problem(model=Model(name="long", layers=(body,)), stages=8, micro_batches=micro_batches)
