@@ -10,8 +10,9 @@ _MOVE_S = 6e-6
 _PER_OP_S = 0.6e-9
 _PER_LAYER_S = 1e-8
 _PER_ENTRY_S = 1.2e-7
-# When the clock stops a run that takes longer than it was sized to: a share of the limit, and seconds.
-_LATE, _LATER_S = 1.08, 0.8
+# How late the clock stops a run that takes longer than it was sized to: a share of the limit, and at
+# least so many seconds.  What comes after the stop stays within 10 % of a limit of 10 s and more.
+_LATE, _LATER_S = 0.06, 0.7
 # Share of the time limit that the work is sized to, and the seconds, or share, of
 # it that go to the search where branch and bound can follow.
 _USED = 0.85
@@ -77,5 +78,5 @@ def budget_for(problem: Problem, time_limit_s: float, patience: float = 1.0) -> 
     return Budget(
         moves=max(100, int(searched / move_s)),
         work=int((seconds - searched) * min(_WORK_A_SECOND, _WORK_OF_CELLS / problem.cells)),
-        stop_s=patience * (_LATE * time_limit_s + _LATER_S),
+        stop_s=patience * (time_limit_s + max(_LATE * time_limit_s, _LATER_S)),
     )

@@ -227,11 +227,12 @@ class CountProgram(PathProgram):
 
         Raises
         ------
+        OutOfWorkError
+            When its work or time was over before.
         SolverError
             When the solver fails.
         """
-        solution = self._program.solve()
-        self.work += (self._program.iterations + 10) * self._program.rows // _DEVEX_A_WORK
+        solution = self._solved(_DEVEX_A_WORK)
         if solution.values is None:
             empty = np.empty(0)
             return CountPoint(

@@ -136,7 +136,7 @@ class Run:
             When the solver is needed to find a first plan and fails.
         """
         try:
-            self.bound_ms = lower_bound(self.problem)
+            self.bound_ms = lower_bound(self.problem, self.started + self.budget.stop_s)
             if math.isinf(self.bound_ms):
                 return self._infeasible()
             stopped_by = self._search()
@@ -198,9 +198,10 @@ class Run:
         self._tried_ms = cutoff
         self._report("proof")
         try:
-            chain = ExactChain(self.problem, cutoff)
+            deadline = self.started + self.budget.stop_s
+            chain = ExactChain(self.problem, cutoff, deadline)
             self.bound_ms = max(self.bound_ms, chain.bound_ms)
-            answer = chain.solve(time.monotonic() + self._remaining())
+            answer = chain.solve(deadline)
         except (FrontTooLargeError, SolverError) as error:
             if isinstance(error, SolverError):
                 warnings.warn(f"no proof: {error}", PlannerNote, stacklevel=2)
@@ -248,7 +249,7 @@ class Run:
         if self.problem.cells > _MOST_CELLS:
             return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
         try:
-            patterns = list_patterns(self.problem, cutoff)
+            patterns = list_patterns(self.problem, cutoff, self.started + self.budget.stop_s)
         except TooManyPatternsError:
             return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
         return Tree(PatternProgram(self.problem, patterns, cutoff), cutoff, centre)

@@ -4,8 +4,11 @@ import numpy as np
 
 from sapp_ppb.costs import LayerKind, Model, layer_from_times
 from sapp_ppb.planner.cuts import Separator
+from sapp_ppb.planner.families import PathFamilies
+from sapp_ppb.planner.patterns import undominated
 from sapp_ppb.planner.search import Search
 from sapp_ppb.planner.search_kernel import anneal
+from sapp_ppb.planner.segments import chain_segments
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import batched_makespans
 from sapp_ppb.simulator.kernel import is_compiled
@@ -23,4 +26,7 @@ def compile_kernels() -> None:
     for _ in Search(problem, seed=0).run(moves=1):
         pass
     Separator(problem).paths(np.ones((3, problem.cells)), windows=1, above_ms=0.0)
+    families = PathFamilies(problem, chain_segments(problem))
+    families.runs_within(families.bound())
+    undominated(np.ones((1, 1, 1)), np.ones((1, 1)))
     batched_makespans(problem, np.ones((1, 4 * problem.cells)))
