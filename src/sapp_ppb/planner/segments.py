@@ -9,7 +9,6 @@ hull of time against activation memory, cheapest first.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -90,7 +89,7 @@ def _fixed(tables: LayerTables) -> tuple[Floats, Floats, Floats]:
 
 
 def _longest_ms(problem: Problem, makespan_ms: float) -> Floats:
-    """Longest run that each stage has time for, in ms of a micro-batch on a device as measured; shape (S,)."""
+    """Longest time of a run that each stage has time for, on a device as measured; shape (S,)."""
     overhead_ms = 2 * problem.sequence_chunks * problem.model.op_overhead_ms
     worked = problem.micro_batches * least_share_worked(problem)
     return np.asarray((makespan_ms / worked - overhead_ms) * np.array(problem.speed_per_stage))
@@ -118,7 +117,7 @@ def _allowed(problem: Problem) -> Ints:
 
 
 def _hulls(tables: LayerTables) -> tuple[Floats, Ints, Ints, Floats]:
-    """What a layer of each entry takes at its fastest, and the steps of its lower hull, for the kernel."""
+    """Lay out what a layer of each entry takes at its fastest, and the steps of its lower hull."""
     hulls = [
         lower_hull(tables.activation_mb[k][usable], tables.backward_ms[k][usable])
         for k, usable in enumerate(tables.considered)

@@ -70,11 +70,11 @@ def timeline_blocks(timeline: Timeline) -> Blocks:
     [0.0, 2.0]
     """
     problem = timeline.plan.problem
-    rows = problem.order.rows
-    kind, cell, micro_batch, chunk = np.array([op for row in rows for op in row], dtype=np.int64).T
+    order = problem.order
+    kind, cell, micro_batch, chunk = order.columns.astype(np.int64)
     start_ms, end_ms = np.concatenate(timeline.start_ms), np.concatenate(timeline.end_ms)
     return Blocks(
-        stage=np.repeat(np.arange(len(rows)), [len(row) for row in rows]),
+        stage=np.repeat(np.arange(order.stages), np.diff(order.row_start)),
         cell=cell,
         chunk=cell // problem.stages,
         micro_batch=micro_batch,

@@ -143,7 +143,8 @@ def live_rows(
 def _stage_rows(
     schedule: Schedule, stage: int, working_set: bool, transient_mb: Floats, overlapping: bool
 ) -> LiveRows:
-    kind, cell = np.array([op[:2] for op in schedule.rows[stage]], dtype=np.int64).T
+    start, end = schedule.row_start[stage : stage + 2]
+    kind, cell = schedule.columns[:2, start:end].astype(np.int64)
     chunk, ops = cell // schedule.stages, schedule.rows[stage]
     change = np.zeros((len(ops), schedule.chunks))
     step = (kind == OpKind.F).astype(float) - (kind == OpKind.B) - (kind == OpKind.W)
