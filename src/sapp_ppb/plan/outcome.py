@@ -140,6 +140,7 @@ class Outcome:
     Examples
     --------
     >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> from sapp_ppb.plan import plan_from_matrices
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=3, forward_ms=1)
     >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=3, micro_batches=4)
     >>> plan = plan_from_matrices(problem, {"Dec": {"none": [[1, 1, 1]]}})
