@@ -72,6 +72,7 @@ class Layer:
 
     Examples
     --------
+    >>> from sapp_ppb.costs import layer_from_times
     >>> layer = layer_from_times(name="Dec", kind=LayerKind.BODY, count=4, forward_ms=10,
     ...                          activation_mb={Recompute.NONE: 600, Recompute.FULL: 40})
     >>> layer.backward_ms[Recompute.FULL]  # (1 + 0.5) * (2 * 10)
@@ -166,6 +167,7 @@ class Layer:
 
         Examples
         --------
+        >>> from sapp_ppb.costs import layer_from_times
         >>> layer_from_times(name="mamba.12", kind=LayerKind.BODY, forward_ms=10).family
         'mamba'
         """
@@ -192,6 +194,7 @@ class Layer:
 
         Examples
         --------
+        >>> from sapp_ppb.costs import layer_from_times
         >>> layer = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=4, backward_ms=3)
         >>> layer.split_fault()
         'weight_grad_ms must be at most the backward time with none, 3 ms (got 4 ms, the forward time)'
@@ -226,6 +229,7 @@ class Layer:
 
         Examples
         --------
+        >>> from sapp_ppb.costs import layer_from_times
         >>> swap = LayerStrategy(name="swap", backward_ms=21, activation_mb=9)
         >>> layer = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=10, strategies=[swap])
         >>> [r.label for r in layer.least_work_first(layer.types)]  # 20, 20.8, 21, 22.5 ms and so on
@@ -291,6 +295,7 @@ class Layer:
 
         Examples
         --------
+        >>> from sapp_ppb.costs import layer_from_times
         >>> layer = layer_from_times(name="Emb", kind=LayerKind.HEAD, forward_ms=13, parameter_mb=9236)
         >>> print(layer.describe())
         Emb: HEAD x 1, forward 13 ms, parameters 9,236 MB
