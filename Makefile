@@ -70,9 +70,9 @@ test-minimal: package  ## the same with the oldest dependencies; old ones say mu
 
 $(RUNTIME): package  # an environment with what a user gets, and nothing else
 	rm -rf build/runtime
-	$(PYTHON) -m venv build/runtime
-	build/runtime/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
-	build/runtime/bin/python -m pip check
+	$(PYTHON) -m venv --without-pip build/runtime
+	$(BIN)/python -m pip --python build/runtime/bin/python install --quiet --disable-pip-version-check dist/*.whl
+	$(BIN)/python -m pip --python build/runtime/bin/python check
 	touch $@
 
 licences: $(RUNTIME)  ## write docs/licences.md
