@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sapp_ppb.costs import Layer, Recompute
+from sapp_ppb.costs import Layer, Recompute, RecomputeType, Strategy
 from sapp_ppb.costs.checks import LARGEST_COUNT, shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.fix import Fix
@@ -25,14 +25,15 @@ _SHOWN_FAULTS = 20
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
     """
-    For every BODY layer, recompute type and cell: how many.
+    For every BODY layer, recompute type or strategy, and cell: how many.
 
     Attributes
     ----------
     problem
         What the plan answers.
     counts
-        Read-only whole numbers; shape (BODY layers, 5, cells), cells along the chain.
+        Read-only whole numbers; shape (BODY layers, types, cells), in the order of the model's
+        types, cells along the chain.
 
     Raises
     ------
@@ -61,7 +62,7 @@ class Plan:
     def __post_init__(self) -> None:
         """Freeze the counts and refuse those that are no plan."""
         counts = np.array(self.counts)
-        shape = (len(self.problem.model.bodies), len(Recompute), self.problem.cells)
+        shape = (len(self.problem.model.bodies), len(self.problem.model.types), self.problem.cells)
         if counts.shape != shape:
             raise InputError("plan", [f"counts must have the shape {shape} (got {counts.shape})"])
         if counts.dtype.kind not in "iu":
@@ -92,8 +93,14 @@ class Plan:
 
     @property
     def mixed_types(self) -> int:
-        """Number of recompute types in use besides NONE."""
-        return sum(bool(self.counts[:, r].any()) for r in Recompute if r is not Recompute.NONE)
+        """Number of recompute types and strategies in use besides NONE."""
+        return int(self.counts[:, 1:].any(axis=(0, 2)).sum())
+
+    @property
+    def strategies(self) -> tuple[Strategy, ...]:
+        """Strategies in use."""
+        types = self.problem.model.types
+        return tuple(r for r in types if isinstance(r, Strategy) and self.counts[:, r].any())
 
     @property
     def split(self) -> Fix:
@@ -115,15 +122,17 @@ class Plan:
             if counts.sum() != layer.count:
                 faults.append(f"{layer.name} must have {layer.count} layers in all (got {counts.sum()})")
             faults += [
-                f"{layer.name} is recomputed as {r.label}, {self._why_not(layer, r)}"
-                for r in Recompute
-                if r not in self.problem.considered(layer) and counts[r].any()
+                f"{layer.name} is {_done_as(r)}, {self._why_not(layer, r)}"
+                for r in self.problem.model.types
+                if counts[r].any() and r not in self.problem.considered(layer)
             ]
         return faults + self._cell_faults()
 
-    def _why_not(self, layer: Layer, recompute: Recompute) -> str:
+    def _why_not(self, layer: Layer, recompute: RecomputeType) -> str:
         if recompute not in layer.considered:
             return "for which the model gives no activation memory"
+        if isinstance(recompute, Strategy) and self.problem.target is not None:
+            return f"for which the target {self.problem.target} has no words"
         allowed = ", ".join(r.label for r in self.problem.recompute or ())
         return f"which the problem forbids: its recompute is {allowed}"
 
@@ -167,8 +176,13 @@ class Plan:
 
     @property
     def recomputed_layers(self) -> int:
-        """Layers under any type but NONE."""
-        return int(self.counts[:, 1:].sum())
+        """Layers under any recompute type but NONE; those under a strategy are not recomputed."""
+        return int(self.counts[:, 1 : len(Recompute)].sum())
+
+    @property
+    def strategy_layers(self) -> dict[str, int]:
+        """Layers under each strategy in use, by its name; empty without any."""
+        return {strategy.label: int(self.counts[:, strategy].sum()) for strategy in self.strategies}
 
 
 def refuse_other_cells(problem: Problem, plan: Plan) -> None:
@@ -216,7 +230,7 @@ def counts_from_matrices(
     Returns
     -------
     ndarray
-        Shape (BODY layers, 5, cells); they need not add up to the model's layers.
+        Shape (BODY layers, types, cells); they need not add up to the model's layers.
 
     Raises
     ------
@@ -224,7 +238,7 @@ def counts_from_matrices(
         When a name is unknown or a matrix has another shape.
     """
     names = [layer.name for layer in problem.model.bodies]
-    counts = np.zeros((len(names), len(Recompute), problem.cells), dtype=np.int64)
+    counts = np.zeros((len(names), len(problem.model.types), problem.cells), dtype=np.int64)
     faults = [
         f"layer {name!r} is unknown; the model's BODY layers are {', '.join(names[:8])}"
         for name in matrices
@@ -232,7 +246,7 @@ def counts_from_matrices(
     ]
     for name in [name for name in names if name in matrices]:
         for label, matrix in matrices[name].items():
-            recompute = Recompute.from_label(label)
+            recompute = problem.model.type_named(label)
             if len(matrix) != problem.interleave or any(len(row) != problem.stages for row in matrix):
                 faults.append(
                     f"{name} {label} must have {problem.interleave} rows of {problem.stages} counts"
@@ -281,7 +295,7 @@ class Bubble:
     imbalance
         What uneven cells add; may be negative.
     recompute
-        What doing forwards again adds.
+        What doing forwards again adds, and what a strategy adds to a backward.
     communication
         What sending between stages adds, and the overhead of every op where the model has one.
     """
@@ -319,8 +333,8 @@ class Shortage:
     remedies
         Pairs of a change and the value that would do, each alone and each checked by a
         plan.  The changes are ``memory_limit_mb``, ``constant_memory_less_by_mb`` (MB
-        less on every stage), ``schedule``, ``recompute`` (label of a type to allow as
-        well), ``interleave`` and ``stages``.  What was not settled in time is missing.
+        less on every stage), ``schedule``, ``recompute`` (label of a type or strategy to
+        allow as well), ``interleave`` and ``stages``.  What was not settled in time is missing.
     """
 
     stage: int | None
@@ -419,6 +433,10 @@ class Outcome:
         if self.step_ms is None or self.lower_bound_ms is None:
             return None
         return max(0.0, (self.step_ms - self.lower_bound_ms) / self.step_ms)
+
+
+def _done_as(recompute: RecomputeType) -> str:
+    return f"{'under the strategy' if isinstance(recompute, Strategy) else 'recomputed as'} {recompute.label}"
 
 
 def _is_count(value: object) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
-from sapp_ppb.costs import Layer, LayerKind, Model, Recompute
+from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, RecomputeType, Strategy
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.even import even_cells, most_live
 from sapp_ppb.costs.margin import margin_faults, margin_share, plain_margin
@@ -58,15 +58,16 @@ class Problem:
     min_layers_per_cell
         Fewest BODY layers in a cell that holds neither HEAD nor TAIL.
     target
-        Framework that must be able to say the plan, or None.
+        Framework that must be able to say the plan, or None.  None of them has words for
+        the strategies of a model, so that a plan for one uses none.
     recompute
-        Recompute types that a plan may use, least recompute first; None, and all
-        five of them, leave every type that the model gives.
+        Recompute types and strategies of the model that a plan may use, least recompute
+        first; None, and all of them, leave every type that the model gives.
     memory_margin
         What is kept free of every limit, for fragmentation: MB, or a share of the
         limit as text such as ``"5%"``.
     max_recompute_types
-        How many types besides NONE a plan may mix, or None for any number.
+        How many types besides NONE a plan may mix, strategies included, or None for any number.
     recompute_working_set
         Count what a recomputed layer holds again during its own backward, of the layers
         of a cell the one with the most.
@@ -118,7 +119,7 @@ class Problem:
     p2p_ms: PerStage = 0.0
     min_layers_per_cell: int = 1
     target: str | None = None
-    recompute: tuple[Recompute, ...] | None = None
+    recompute: tuple[RecomputeType, ...] | None = None
     memory_margin: float | str = 0.0
     max_recompute_types: int | None = None
     recompute_working_set: bool = False
@@ -143,10 +144,10 @@ class Problem:
             *self._size_faults(),
             *self._quantity_faults(),
             *self._mode_faults(),
-            *_recompute_faults(self.recompute),
+            *_recompute_faults(self.recompute, self.model),
         ]
         if not faults:
-            object.__setattr__(self, "recompute", _types(self.recompute))
+            object.__setattr__(self, "recompute", _types(self.recompute, self.model))
             object.__setattr__(self, "memory_margin", plain_margin(self.memory_margin))
             faults = [
                 *self._chain_faults(),
@@ -255,12 +256,21 @@ class Problem:
 
     def _type_faults(self) -> list[str]:
         return [
-            f"layer {shown(layer.name)} can be {_labels(layer.considered)}, and recompute allows only "
-            f"{_labels(self.recompute or ())}; allow one of the layer's types too, or give the memory of "
-            "another type in the model file"
+            f"layer {shown(layer.name)} can be {_labels(layer.considered)}, and {self._allowing()}; "
+            "allow one of the layer's types too, or give the memory of another type in the model file"
             for layer in self.model.bodies
             if not self.considered(layer)
         ]
+
+    def _allowing(self) -> str:
+        """Say what leaves a layer without a type."""
+        silent = (
+            ""
+            if self.target is None or len(self.model.types) == len(Recompute)
+            else (f"the target {self.target} has no words for {_labels(self.model.types[len(Recompute) :])}")
+        )
+        allowed = "" if self.recompute is None else f"recompute allows only {_labels(self.recompute)}"
+        return " and ".join(filter(None, (allowed, silent)))
 
     def _working_set_faults(self) -> list[str]:
         if not self.recompute_working_set:
@@ -276,7 +286,7 @@ class Problem:
         """Faults of what is fixed; only called once the sizes are known to be right."""
         if self.fix is None:
             return []
-        faults = self.fix.faults(self.model, self.cells)
+        faults = self.fix.faults(self.model, self.stages, self.interleave)
         if faults:
             return faults
         least = [self.least_layers(cell) for cell in range(self.cells)]
@@ -446,15 +456,19 @@ class Problem:
         wraps = any(abs(here - there) > 1 for here, there in pairwise(places))
         return self.stages if wraps else self.stages - 1
 
-    def considered(self, layer: Layer) -> tuple[Recompute, ...]:
+    def considered(self, layer: Layer) -> tuple[RecomputeType, ...]:
         """
-        Recompute types that a plan may choose for a layer, least recomputed first.
+        Types that a plan may choose for a layer: least recomputed first, then strategies.
 
-        Those of the layer that ``recompute`` allows; a HEAD or TAIL has NONE always.
+        Those of the layer that ``recompute`` allows and the target has words for; a HEAD or
+        TAIL has NONE always.
         """
-        if self.recompute is None or layer.kind is not LayerKind.BODY:
+        if layer.kind is not LayerKind.BODY:
             return layer.considered
-        return tuple(r for r in layer.considered if r in self.recompute)
+        types = layer.considered
+        if self.target is not None:
+            types = tuple(r for r in types if not isinstance(r, Strategy))
+        return types if self.recompute is None else tuple(r for r in types if r in self.recompute)
 
     def least_layers(self, cell: int) -> int:
         """Fewest BODY layers that a cell must hold."""
@@ -463,18 +477,24 @@ class Problem:
         return 0 if holds_head or holds_tail else self.min_layers_per_cell
 
 
-def _recompute_faults(recompute: object) -> list[str]:
+def _recompute_faults(recompute: object, model: Model) -> list[str]:
     if recompute is None:
         return []
-    if isinstance(recompute, Sequence) and recompute and all(isinstance(r, Recompute) for r in recompute):
+    types = frozenset(model.types)
+    if (
+        isinstance(recompute, Sequence)
+        and recompute
+        and all(isinstance(r, Recompute | Strategy) and r in types for r in recompute)
+    ):
         return []
-    return [f"recompute must list at least one of {_labels(Recompute)} (got {shown(recompute)})"]
+    return [f"recompute must list at least one of {_labels(model.types)} (got {shown(recompute)})"]
 
 
-def _types(recompute: Sequence[Recompute] | None) -> tuple[Recompute, ...] | None:
+def _types(recompute: Sequence[RecomputeType] | None, model: Model) -> tuple[RecomputeType, ...] | None:
     """Sort the types that are allowed; None for all of them, so that equal problems compare equal."""
-    return None if recompute is None or set(recompute) == set(Recompute) else tuple(sorted(set(recompute)))
+    whole = recompute is None or set(recompute) == set(model.types)
+    return None if recompute is None or whole else tuple(sorted(set(recompute)))
 
 
-def _labels(types: Iterable[Recompute]) -> str:
+def _labels(types: Iterable[RecomputeType]) -> str:
     return ", ".join(r.label for r in types)

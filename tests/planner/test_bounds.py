@@ -32,9 +32,9 @@ def uniform_problem(**sizes) -> Problem:
     return Problem(model=Model(name="uniform", layers=(body,)), **sizes)
 
 
-def violations(seed: int, most_plans: int, *, devices: bool = False) -> Iterator[str]:
+def violations(seed: int, most_plans: int, *, devices: bool = False, together: bool = False) -> Iterator[str]:
     """Sentences about what one random problem's bounds get wrong."""
-    problem = small_problem(Random(seed), most_plans=most_plans, devices=devices)
+    problem = small_problem(Random(seed), most_plans=most_plans, devices=devices, together=together)
     optimum = all_plans(problem).optimum_ms
     bounds = {"lower_bound": lower_bound(problem), "work_bound": work_bound(problem)}
     if problem.interleave == 1 and not splits_backward(problem):
@@ -52,11 +52,13 @@ def test_no_bound_is_above_the_best_plan():
     assert not found, "\n".join(found)
 
 
-def wrong_proofs(seed: int, most_plans: int, *, devices: bool = False) -> Iterator[str]:
+def wrong_proofs(
+    seed: int, most_plans: int, *, devices: bool = False, together: bool = False
+) -> Iterator[str]:
     """Sentences about what the exact program gets wrong, from cutoffs at and far above the optimum."""
     rng = Random(seed)
     nested = rng.random() >= 0.7
-    problem = small_problem(rng, most_plans=most_plans, devices=devices)
+    problem = small_problem(rng, most_plans=most_plans, devices=devices, together=together)
     problem = problem.changed(target="mindformers" if nested else None)
     plans = all_plans(problem, nested=nested)
     optimum = plans.optimum_ms
@@ -96,11 +98,48 @@ def test_the_exact_program_proves_the_optimum_on_unequal_devices():
     assert not found, "\n".join(found)
 
 
+def test_no_bound_is_above_the_best_plan_with_everything_at_once():
+    # Unequal devices, time after the last op, memory for a moment, ties and strategies in one problem.
+    found = [text for seed in range(_PROBLEMS) for text in violations(seed, _MOST_PLANS, together=True)]
+    assert not found, "\n".join(found)
+
+
+def test_the_exact_program_proves_the_optimum_with_everything_at_once():
+    found = [text for seed in range(_PROBLEMS) for text in wrong_proofs(seed, _MOST_PLANS, together=True)]
+    assert not found, "\n".join(found)
+
+
 @pytest.mark.parametrize("seed", [1642, 2004, 2400])
 def test_a_path_that_was_too_short_to_state_is_stated_when_it_is_the_longest(seed):
     """From a far cutoff the first solutions show paths that only a later one makes long."""
     found = list(wrong_proofs(seed, 50_000))
     assert not found, "\n".join(found)
+
+
+def test_random_problems_with_everything_at_once_have_everything():
+    problems = [small_problem(Random(seed), most_plans=200, together=True) for seed in range(150)]
+    for reached in (
+        lambda p: p.stage_speed is not None and len(set(p.speed_per_stage)) > 1,
+        lambda p: p.has_extra,
+        lambda p: any(layer.transient_mb for layer in (*p.model.heads, *p.model.tails)),
+        lambda p: any(layer.tied_to is not None for layer in p.model.layers),
+        lambda p: len(p.model.types) > len(Recompute),
+    ):
+        assert sum(map(reached, problems)) >= 60
+    whole = [
+        p
+        for p in problems
+        if p.stage_speed is not None
+        and p.has_extra
+        and len(p.model.types) > len(Recompute)
+        and any(layer.transient_mb for layer in p.model.layers)
+        and any(layer.tied_to is not None for layer in p.model.layers)
+    ]
+    assert len(whole) >= 20
+    assert {p.schedule_name for p in problems} == set(ScheduleName)
+    fitting = [float(all_plans(p).fits.mean()) for p in problems]
+    assert sum(share == 0 for share in fitting) >= 20
+    assert sum(0 < share < 1 for share in fitting) >= 20
 
 
 def test_random_problems_reach_every_corner():
@@ -119,8 +158,10 @@ def test_random_problems_reach_every_corner():
         lambda p: p.memory_limit_mb is None,
         lambda p: max(p.hop_ms) > 0,
         lambda p: not p.model.heads and not p.model.tails,
+        lambda p: any(layer.transient_mb for layer in p.model.tails),
     ):
         assert sum(map(reached, problems)) >= 10
+    assert sum(any(layer.tied_to is not None for layer in p.model.layers) for p in problems) >= 5
     fitting = [float(all_plans(p).fits.mean()) for p in problems]
     assert sum(share == 0 for share in fitting) >= 20
     assert sum(0 < share < 1 for share in fitting) >= 20

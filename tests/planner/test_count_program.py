@@ -171,6 +171,20 @@ def test_more_than_the_limit_is_refused():
     assert math.isinf(program.solve().bound_ms)
 
 
+@pytest.mark.parametrize(("limit_mb", "fits"), [(24.0, False), (25.0, True)])
+def test_what_the_last_stage_needs_for_a_moment_is_counted(limit_mb, fits):
+    # Stage 0 has room for one layer of 10 MB; stage 1 holds the other, and 15 MB for a moment: 25 MB.
+    layer = layer_from_times(
+        name="a", kind=LayerKind.BODY, count=2, forward_ms=1, activation_mb={Recompute.NONE: 10.0}
+    )
+    output = layer_from_times(name="out", kind=LayerKind.TAIL, forward_ms=1, transient_mb=15)
+    model = Model(name="peak", layers=(layer, output))
+    problem = Problem(model=model, stages=2, micro_batches=1, memory_limit_mb=(10.0, limit_mb))
+    program = CountProgram(problem, 100.0)
+    program.enter(program.whole_region())
+    assert math.isfinite(program.solve().bound_ms) is fits
+
+
 def test_a_solution_over_counts_is_never_a_plan():
     problem = Problem(model=Model(name="m", layers=(body("a", 4, 1.0),)), stages=2, micro_batches=2)
     program = CountProgram(problem, 100.0)

@@ -15,6 +15,7 @@ from sapp_ppb.planner.least_memory import LeastMemory, _by_program, _variants, l
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
 from sapp_ppb.simulator.price import layer_tables
+from tests.planner.brute_force import all_plans
 from tests.strategies import random_problem
 
 
@@ -239,3 +240,34 @@ def test_without_a_limit_a_target_is_obeyed_all_the_same():
     least = least_memory(problem)
     assert least.plan is not None
     assert least.plan.layers_per_cell.tolist() == [1, 1]
+
+
+def test_a_solution_of_values_that_are_no_numbers_is_solved_again():
+    # HiGHS 1.16.0 called a solution optimal here in which three counts were NaN, and rounding them raised.
+    layers = (
+        layer_from_times(name="a", kind=LayerKind.BODY, count=3, forward_ms=1),
+        layer_from_times(
+            name="b",
+            kind=LayerKind.BODY,
+            count=5,
+            forward_ms=1,
+            activation_mb={Recompute.NONE: 83.33563655774086, Recompute.BOTH: 56.45032624719376},
+        ),
+        layer_from_times(
+            name="tail",
+            kind=LayerKind.TAIL,
+            forward_ms=1,
+            activation_mb={Recompute.NONE: 98.9338419046395},
+        ),
+    )
+    problem = Problem(
+        model=Model(name="spoilt", layers=layers),
+        stages=4,
+        interleave=2,
+        micro_batches=3,
+        memory_limit_mb=(243.28462593399723, 240.2534119110653, 406.02872971226594, 257.81824833742377),
+    )
+    answer = least_memory(problem)
+    assert answer.plan is not None
+    # Of all plans, listed one by one.
+    assert answer.over_mb == pytest.approx(all_plans(problem).least_over_mb, rel=1e-6)

@@ -160,7 +160,7 @@ def test_the_best_plan_of_patterns_is_simulated_as_told():
             continue
         best = int(np.where(found.is_plan, found.makespan_ms, np.inf).argmin())
         entries = len(case.problem.model.bodies)
-        counts = np.zeros((entries, len(Recompute), case.problem.cells), dtype=np.int64)
+        counts = np.zeros((entries, len(case.problem.model.types), case.problem.cells), dtype=np.int64)
         for each, pattern in zip(found.of_stage, found.patterns[best], strict=True):
             counts[:, :, each.cells] = each.counts(int(pattern), entries)
         timeline = simulate(Plan(problem=case.problem, counts=counts))

@@ -30,7 +30,7 @@ from sapp_ppb.fix import PlaceRule
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.path_program import PathProgram
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.memory import live_rows
+from sapp_ppb.simulator.memory import problem_rows
 from sapp_ppb.simulator.price import LayerTables, layer_tables, most_work_ms
 
 Floats = NDArray[np.float64]
@@ -100,15 +100,14 @@ class CountProgram(PathProgram):
         """Add x, and (N2)."""
         program, tables, counts = self._program, self._tables, self.problem.model.bodies
         typed = {
-            (k, int(r), cell): program.add_column(0.0, 0.0, counts[k].count)
+            (k, r, cell): program.add_column(0.0, 0.0, counts[k].count)
             for k in range(len(counts))
-            for r in Recompute
-            if tables.considered[k, r]
+            for r in np.flatnonzero(tables.considered[k]).tolist()
             for cell in range(self.problem.cells)
         }
         self._keep_recompute(typed)
         forward, weight = (
-            np.tile(ms[:, None], len(Recompute)) for ms in (tables.forward_ms, tables.weight_ms)
+            np.tile(ms[:, None], tables.considered.shape[1]) for ms in (tables.forward_ms, tables.weight_ms)
         )
         by_type = (forward, tables.backward_ms, weight)
         for cell in range(self.problem.cells):
@@ -138,7 +137,7 @@ class CountProgram(PathProgram):
         self._program.set_bounds(np.array([typed[key] for key in out], dtype=np.int64), zeros, zeros)
         for cell in range(self.problem.cells if rule.first is not None else 0):
             here = _ones(typed[key] for key in typed if key[1:] == (rule.recompute, cell))
-            self._program.add_row(here, upper=float(rule.first or 0))
+            self._program.add_row(here, upper=float(rule.of_cell(cell, self.problem.cells).first or 0))
 
     def _add_counts(self) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]]:
         """Add n and m, (N3), (N4) and (N5)."""
@@ -183,15 +182,16 @@ class CountProgram(PathProgram):
     def _add_memory(self) -> None:
         """Add (N6); a working set only adds to it, and is left out."""
         problem, tables = self.problem, self._tables
-        for stage, live in enumerate(live_rows(problem.order)):
+        for stage, live in enumerate(problem_rows(problem, working_set=False)):
             limit = problem.limit_per_stage_mb[stage]
             if not math.isfinite(limit):
                 continue
             scale = max(limit, 1.0)
             cells = self.problem.cells_of(stage)
-            for row in live.rows:
-                held = problem.constant_per_stage_mb[stage] + tables.fixed.parameter_mb[cells].sum()
-                room = limit * (1 + 1e-9) - held - row @ tables.fixed.activation_mb[cells]
+            fixed_mb = live.totals(tables.fixed.activation_mb[cells], np.zeros(len(cells)))
+            held = problem.constant_per_stage_mb[stage] + tables.fixed.parameter_mb[cells].sum()
+            for row, fixed in zip(live.rows, fixed_mb, strict=True):
+                room = limit * (1 + 1e-9) - held - fixed
                 lives = dict(zip(cells, row.tolist(), strict=True))
                 terms = {
                     column: float(tables.parameter_mb[k] + lives[cell] * tables.activation_mb[k, r]) / scale

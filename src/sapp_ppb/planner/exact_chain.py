@@ -24,7 +24,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.cuts import PathCut, Separator
 from sapp_ppb.planner.families import PathFamilies
@@ -281,7 +280,7 @@ class ExactChain:
 
     def _plan(self, chosen: NDArray[np.int64]) -> Plan:
         entries = len(self._problem.model.bodies)
-        counts = np.zeros((entries, len(Recompute), self._problem.cells), dtype=np.int64)
+        counts = np.zeros((entries, len(self._problem.model.types), self._problem.cells), dtype=np.int64)
         for index in chosen:
             fronts, run, point = self._runs.choice[index]
             counts[:, :, self._runs.stage[index]] = fronts.counts(run, point, entries)

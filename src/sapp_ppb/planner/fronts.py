@@ -75,8 +75,12 @@ class Fronts:
 
     def __init__(self, tables: LayerTables, menu: Menu, slowest_ms: float, most_points: int = 20_000) -> None:
         self.again_mb = menu.again_mb
+        self._types = menu.usable.shape[1]
         self._choices = [
-            [(r, tables.activation_mb[k, r], tables.backward_ms[k, r]) for r in Recompute if usable[r]]
+            [
+                (r, tables.activation_mb[k, r], tables.backward_ms[k, r])
+                for r in np.flatnonzero(usable).tolist()
+            ]
             for k, usable in enumerate(menu.usable)
         ]
         self._slowest_ms = slowest_ms
@@ -114,7 +118,7 @@ class Fronts:
         activation = np.concatenate([front.activation_mb + memory for _, memory, _ in choices])
         backward = np.concatenate([front.backward_ms + time for _, _, time in choices])
         parent = np.tile(np.arange(len(front.activation_mb)), len(choices))
-        recompute = np.repeat([int(r) for r, _, _ in choices], len(front.activation_mb))
+        recompute = np.repeat([r for r, _, _ in choices], len(front.activation_mb))
         order = np.lexsort((backward, activation))
         time = backward[order]
         fastest_before = np.concatenate([[np.inf], np.minimum.accumulate(time)[:-1]])
@@ -125,8 +129,8 @@ class Fronts:
         return Front(activation[kept], backward[kept], parent[kept], recompute[kept])
 
     def counts(self, run: Run, point: int, entries: int) -> NDArray[np.int64]:
-        """Layers of each entry and type at a point; shape (entries, 5)."""
-        counts = np.zeros((entries, len(Recompute)), dtype=np.int64)
+        """Layers of each entry and type at a point; shape (entries, types)."""
+        counts = np.zeros((entries, self._types), dtype=np.int64)
         at: Run | None = run
         while at is not None and (shorter := without_last(at)) is not None:
             front = self.front(at)
@@ -170,18 +174,16 @@ class NestedFronts(Fronts):
                 front.activation_mb[within] + memory,
                 front.backward_ms[within] + time,
                 np.flatnonzero(within),
-                np.full(int(within.sum()), int(r)),
+                np.full(int(within.sum()), r),
             )
             for r, memory, time in self._choices[entry]
-            for within in (
-                np.array([_runs_within(int(r), int(last)) for last in front.recompute], dtype=bool),
-            )
+            for within in (np.array([_runs_within(r, int(last)) for last in front.recompute], dtype=bool),)
         ]
         return _joined([part for part in parts if len(part.parent)], self._slowest_ms, self._most_points)
 
     def counts(self, run: Run, point: int, entries: int) -> NDArray[np.int64]:
-        """Layers of each entry and type at a point; shape (entries, 5)."""
-        counts = np.zeros((entries, len(Recompute)), dtype=np.int64)
+        """Layers of each entry and type at a point; shape (entries, types)."""
+        counts = np.zeros((entries, self._types), dtype=np.int64)
         at, place = run, int(self.front(run).parent[point])
         while (shorter := without_last(at)) is not None:
             front = self._nested(at)
@@ -231,7 +233,7 @@ class KeptFronts:
     Parameters
     ----------
     kept
-        Layers to recompute, by entry and type; shape (entries, 5).
+        Layers to recompute, by entry and type; shape (entries, types).
     """
 
     def __init__(self, tables: LayerTables, kept: NDArray[np.int64]) -> None:
@@ -251,7 +253,7 @@ class KeptFronts:
         )
 
     def counts(self, run: Run, point: int, entries: int) -> NDArray[np.int64]:
-        """Layers of each entry and type; shape (entries, 5)."""
+        """Layers of each entry and type; shape (entries, types)."""
         first, numbers = run
         layers = np.zeros(entries, dtype=np.int64)
         layers[first : first + len(numbers)] = numbers
@@ -288,11 +290,11 @@ class PlaceFronts:
         )
 
     def counts(self, run: Run, point: int, entries: int) -> NDArray[np.int64]:
-        """Layers of each entry and type; shape (entries, 5)."""
+        """Layers of each entry and type; shape (entries, types)."""
         first, numbers = run
         layers = np.zeros((entries, 1), dtype=np.int64)
         layers[first : first + len(numbers), 0] = numbers
-        return np.asarray(self._rule.counts(layers)[:, :, 0])
+        return np.asarray(self._rule.counts(layers, self._tables.considered.shape[1])[:, :, 0])
 
 
 CellFronts = Fronts | KeptFronts | PlaceFronts
@@ -310,14 +312,14 @@ def cell_fronts(problem: Problem, tables: LayerTables, slowest_ms: float) -> lis
     fix = problem.fix
     if fix is not None and fix.recompute is not None:
         return [[KeptFronts(tables, fix.recomputed[:, :, cell])] for cell in range(problem.cells)]
-    shared: list[CellFronts]
     if fix is not None and fix.places is not None:
-        shared = [PlaceFronts(tables, fix.places)]
-    else:
-        nested = is_nested(problem.target)
-        several = nested and len(tables.considered) > 1
-        make = NestedFronts if several else Fronts
-        shared = [make(tables, menu, slowest_ms) for menu in menus(tables, nested=nested)]
+        rules = [fix.places.of_cell(cell, problem.cells) for cell in range(problem.cells)]
+        alike: dict[PlaceRule, list[CellFronts]] = {rule: [PlaceFronts(tables, rule)] for rule in rules}
+        return [alike[rule] for rule in rules]
+    nested = is_nested(problem.target)
+    several = nested and len(tables.considered) > 1
+    make = NestedFronts if several else Fronts
+    shared: list[CellFronts] = [make(tables, menu, slowest_ms) for menu in menus(tables, nested=nested)]
     return [shared] * problem.cells
 
 

@@ -170,12 +170,16 @@ class LinearProgram:
             # Another user of HiGHS in this process started its threads with another number.
             self._highspy.Highs.resetGlobalScheduler(True)
             self._model.run()
-        if self._model.getModelStatus() in (kinds.kSolveError, kinds.kUnknown):
+        if self._model.getModelStatus() in (kinds.kSolveError, kinds.kUnknown) or self._is_spoilt():
             self._model.setOptionValue("presolve", "off")
             self._model.clearSolver()
             self._model.run()
             self._model.setOptionValue("presolve", "choose")
         return self._model.getModelStatus()
+
+    def _is_spoilt(self) -> bool:
+        """Whether a solution has values that are no numbers, which presolve makes now and then."""
+        return self._has_integers and bool(np.isnan(self._model.getSolution().col_value).any())
 
     def _read(self, *, finished: bool, relaxed: bool) -> Solution:
         information = self._model.getInfo()

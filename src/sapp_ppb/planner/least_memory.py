@@ -33,7 +33,7 @@ from sapp_ppb.planner.highs import LinearProgram
 from sapp_ppb.planner.least_memory_chain import Variant, kept_memory, least_memory_chain, with_kept
 from sapp_ppb.planner.menus import menus
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.memory import live_rows
+from sapp_ppb.simulator.memory import problem_rows
 from sapp_ppb.simulator.price import LayerTables, layer_tables
 from sapp_ppb.targets import can_say_cell, is_nested, silent_cells
 
@@ -139,7 +139,7 @@ def _by_program(
     solution = program.solve(time_limit_s)
     if solution.values is None:
         return LeastMemory(plan=None, over_mb=solution.bound)
-    counts = np.zeros((len(entries), len(Recompute), problem.cells), dtype=np.int64)
+    counts = np.zeros((len(entries), len(problem.model.types), problem.cells), dtype=np.int64)
     for (v, k, cell), column in number.items():
         counts[k, variants[v].types[k], cell] += round(solution.values[column])
     return LeastMemory(plan=Plan(problem=problem, counts=with_kept(problem, counts)), over_mb=solution.bound)
@@ -176,7 +176,7 @@ def _nested_variants(tables: LayerTables) -> list[Variant]:
     found = []
     for types in itertools.product(*choices):
         used = [(k, r) for k, r in enumerate(types) if r is not None]
-        counts = np.zeros((len(types), len(Recompute)), dtype=np.int64)
+        counts = np.zeros((len(types), tables.considered.shape[1]), dtype=np.int64)
         for k, r in used:
             counts[k, r] = 1
         if used and can_say_cell(counts):
@@ -211,9 +211,8 @@ def _add_memory_rows(
 ) -> None:
     """Add (M2)."""
     (number, choice), fixed = columns, tables.fixed
-    working_set = problem.recompute_working_set
     kept_mb, kept_again_mb = kept_memory(problem, tables)
-    for stage, live in enumerate(live_rows(problem.order, working_set)):
+    for stage, live in enumerate(problem_rows(problem)):
         limit = 0.0 if one_limit else problem.limit_per_stage_mb[stage]
         cells = problem.cells_of(stage)
         held = problem.constant_per_stage_mb[stage] + fixed.parameter_mb[cells].sum()

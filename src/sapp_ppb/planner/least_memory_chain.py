@@ -16,7 +16,7 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.segments import allowed_runs
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.memory import live_rows
+from sapp_ppb.simulator.memory import problem_rows
 from sapp_ppb.simulator.price import LayerTables
 
 Floats = NDArray[np.float64]
@@ -74,7 +74,7 @@ def least_memory_chain(
         least = worst.min(axis=0)
     if np.isposinf(least[layers]):
         return None, float("inf")
-    counts = np.zeros((len(problem.model.bodies), len(Recompute), problem.cells), dtype=np.int64)
+    counts = np.zeros((len(problem.model.bodies), len(problem.model.types), problem.cells), dtype=np.int64)
     last = layers
     for stage in reversed(range(problem.stages)):
         first = int(firsts[stage][last])
@@ -91,7 +91,7 @@ class _Held:
         self._kind = np.repeat(
             np.arange(len(tables.parameter_mb)), [layer.count for layer in problem.model.bodies]
         )
-        self._live = live_rows(problem.order, problem.recompute_working_set)
+        self._live = problem_rows(problem)
         self._kept_mb, self._kept_again_mb = kept_memory(problem, tables)
         self._allowed = allowed_runs(problem) & _runs_with_kept(problem, self._kind)
 
@@ -157,7 +157,7 @@ def kept_memory(problem: Problem, tables: LayerTables) -> tuple[Floats, Floats]:
 
 
 def with_kept(problem: Problem, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Turn layers under NONE into those that are to be recomputed; shape (BODY layers, 5, cells)."""
+    """Turn layers under NONE into those that are to be recomputed; shape (BODY layers, types, cells)."""
     if problem.fix is None or problem.fix.recompute is None:
         return counts
     kept = problem.fix.recomputed

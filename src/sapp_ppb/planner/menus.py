@@ -25,7 +25,7 @@ class Menu:
     Attributes
     ----------
     usable
-        Shape (BODY layers, 5).
+        Shape (BODY layers, types).
     again_mb
         Working set of a cell that uses the menu.
     """

@@ -8,7 +8,7 @@ from sapp_ppb.simulator.kernel import kernel
 
 # Parts that are run again, a bit each: NONE, SELECTIVE, COMM, BOTH, and FULL with all there is.
 _PARTS = (0, 1, 2, 3, 7)
-_TYPES = 5
+_TYPES = 5  # a target whose types are nested has no words for strategies, so that none is usable
 
 
 @kernel

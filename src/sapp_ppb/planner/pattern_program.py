@@ -22,7 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.path_program import PathProgram
 from sapp_ppb.planner.pattern_splits import (
@@ -259,7 +258,7 @@ class PatternProgram(PathProgram):
     def plan_of(self, point: PatternPoint) -> Plan:
         """Plan of a whole solution."""
         entries = len(self.problem.model.bodies)
-        counts = np.zeros((entries, len(Recompute), self.problem.cells), dtype=np.int64)
+        counts = np.zeros((entries, len(self.problem.model.types), self.problem.cells), dtype=np.int64)
         for each, (used, _) in zip(self.patterns, point.shares, strict=True):
             counts[:, :, each.cells] = each.counts(int(used[0]), entries)
         return Plan(problem=self.problem, counts=counts)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sapp_ppb.planner.fronts import CellFronts, FrontTooLargeError, Run, cell_fronts, run_between
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.memory import live_rows
+from sapp_ppb.simulator.memory import problem_rows
 from sapp_ppb.simulator.price import LayerTables, layer_tables, most_work_ms, price_rule, prices
 from sapp_ppb.simulator.timeline import batched_makespans
 
@@ -82,7 +82,7 @@ class StagePatterns:
         )
 
     def counts(self, pattern: int, entries: int) -> Ints:
-        """Layers of each entry, type and chunk; shape (entries, 5, V)."""
+        """Layers of each entry, type and chunk; shape (entries, types, V)."""
         per_chunk = []
         for chunk, option in enumerate(self.options[pattern]):
             fronts, run, point = self.choices[chunk][option]
@@ -120,9 +120,9 @@ class _Stage:
         fixed = tables.fixed
         self._cells = problem.cells_of(stage)
         self._problem, self._tables, self._slowest_ms = problem, tables, slowest_ms
-        self._live = live_rows(problem.order, problem.recompute_working_set)[stage]
+        self._live = problem_rows(problem)[stage]
         held = problem.constant_per_stage_mb[stage] + fixed.parameter_mb[self._cells].sum()
-        held = held + self._live.rows @ fixed.activation_mb[self._cells]
+        held = held + self._live.totals(fixed.activation_mb[self._cells], fixed.again_mb[self._cells])
         limit = problem.limit_per_stage_mb[stage]
         self._room = limit * (1 + _ROUNDING) - held
         self._fixed_ms = float((fixed.forward_ms + fixed.backward_ms)[self._cells].sum())

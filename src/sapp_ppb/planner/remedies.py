@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import RecomputeType
 from sapp_ppb.errors import InputError, ScheduleError, SolverError
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.least_memory import least_memory
@@ -113,16 +113,18 @@ def _schedules(problem: Problem) -> Iterator[Candidate]:
 
 
 def _types(problem: Problem) -> Iterator[Candidate]:
-    """Allow one more recompute type, of those that the model gives, the least recompute first."""
+    """Allow one more type, of those that the model gives, the least recompute first and strategies last."""
     if problem.recompute is None:
         return
     given = {r for layer in problem.model.bodies for r in layer.considered}
-    for r in Recompute:
+    for r in problem.model.types:
         if r in given and r not in problem.recompute:
             yield ("recompute", r.label), _with_type(problem, problem.recompute, r)
 
 
-def _with_type(problem: Problem, types: tuple[Recompute, ...], more: Recompute) -> Callable[[], Problem]:
+def _with_type(
+    problem: Problem, types: tuple[RecomputeType, ...], more: RecomputeType
+) -> Callable[[], Problem]:
     return lambda: replace(problem, recompute=(*types, more))
 
 

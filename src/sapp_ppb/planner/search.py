@@ -18,7 +18,7 @@ from sapp_ppb.planner.search_kernel import anneal, repair, tie_break
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator.graph import graph_of
-from sapp_ppb.simulator.memory import live_rows
+from sapp_ppb.simulator.memory import problem_rows
 from sapp_ppb.simulator.price import layer_tables, price_rule
 from sapp_ppb.simulator.timeline import hop_times, simulate
 from sapp_ppb.targets import is_nested
@@ -123,8 +123,10 @@ def search_tables(problem: Problem) -> Tables:
     """Lay a problem out for the kernels."""
     tables, schedule = layer_tables(problem), problem.order
     kind = np.repeat(np.arange(len(problem.model.bodies)), [layer.count for layer in problem.model.bodies])
-    rows = live_rows(schedule, problem.recompute_working_set)
-    again = tables.again_mb[kind] if problem.recompute_working_set else np.zeros((0, len(Recompute)))
+    rows = problem_rows(problem)
+    again = (
+        tables.again_mb[kind] if problem.recompute_working_set else np.zeros((0, len(problem.model.types)))
+    )
     cells = range(problem.cells)
     fixed = tables.fixed
     return Tables(
@@ -151,7 +153,7 @@ def search_tables(problem: Problem) -> Tables:
         held=np.array(problem.constant_per_stage_mb),
         # A limit that nothing reaches keeps infinities out of the kernels.
         limit=np.minimum(problem.limit_per_stage_mb, 1e18),
-        live=np.concatenate([live.rows for live in rows]),
+        live=np.concatenate([np.column_stack([live.rows, live.transient_mb]) for live in rows]),
         again_of=np.concatenate([live.again for live in rows]),
         row_start=np.cumsum([0, *(len(live.rows) for live in rows)], dtype=np.int64),
         least=np.array([problem.least_layers(cell) for cell in cells], dtype=np.int64),
@@ -170,10 +172,12 @@ def _form(problem: Problem) -> NDArray[np.int64]:
     nested = is_nested(problem.target) and len(problem.model.bodies) > 1
     rule = None if problem.fix is None else problem.fix.places
     if rule is None:
-        return np.array([0, 0, 0, 0, nested], dtype=np.int64)
+        return np.array([0, 0, 0, 0, nested, 1], dtype=np.int64)
     bodies = problem.model.bodies
     subject = sum(layer.count for layer in bodies[: len(bodies) - rule.entries_left])
-    return np.array([rule.first or 0, rule.every or 0, rule.recompute, subject, False], dtype=np.int64)
+    return np.array(
+        [rule.first or 0, rule.every or 0, rule.recompute, subject, False, rule.chunks], dtype=np.int64
+    )
 
 
 # Columns of a graph that the kernels take, what its hops cost, and how its ops are priced.
@@ -291,7 +295,7 @@ class Search:
         bound = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         rec = np.concatenate(
             [
-                np.repeat(np.arange(len(Recompute)), plan.counts[kind, :, cell])
+                np.repeat(np.arange(plan.counts.shape[1]), plan.counts[kind, :, cell])
                 for cell in range(self.problem.cells)
                 for kind in range(len(plan.counts))
             ]
@@ -348,7 +352,8 @@ class Search:
             return None
         bound, rec, _ = state.best
         counts = np.zeros(
-            (len(self.problem.model.bodies), len(Recompute), self.problem.cells), dtype=np.int64
+            (len(self.problem.model.bodies), len(self.problem.model.types), self.problem.cells),
+            dtype=np.int64,
         )
         cell = np.repeat(np.arange(self.problem.cells), np.diff(bound))
         np.add.at(counts, (self.tables.kind, rec, cell), 1)

@@ -1,7 +1,7 @@
 """
 The compiled inner loop of the search: move layers, repair memory, time, accept.
 
-A state is a chain cut into cells (``bound``) and a recompute type for every
+A state is a chain cut into cells (``bound``) and a recompute type or strategy for every
 layer in chain order (``rec``).  A move shifts layers between cells or chooses the
 recompute types of a stage anew; every stage that it touches is repaired at once,
 so that only plans that fit are ever timed.  See ``search.py`` for the meaning of
@@ -11,6 +11,7 @@ the arrays, which all kernels here share:
             its working set, and weight gradients
 ``fwd bwd wgt act par again usable kind``   of each layer in chain order; ``again`` is empty where
             the working set is left out
+``live``    live micro-batches of each chunk in every row, and last the MB that it holds for a moment
 ``again_of``   chunk whose working set a row of live counts holds besides, -1 for none
 ``kept``    recomputed layers by kind, type and cell where they are fixed, empty elsewhere
 ``form``    rule of places (see ``place_kernel.py``), and whether types must be nested across kinds
@@ -30,7 +31,6 @@ from sapp_ppb.simulator.path_kernel import longest_path
 
 # Memory is compared within this share of the limit, as the simulator does, with room to spare.
 _SLACK = 1e-10
-_TYPES = 5
 # Excess that stands for a layer in a cell that bans its only type, in MB.
 _STUCK = 1e15
 
@@ -39,7 +39,7 @@ _STUCK = 1e15
 def fastest(layer, banned, bwd, usable):  # type: ignore[no-untyped-def]
     """Usable type with the shortest backward; -1 when the cell bans the only one."""
     best = -1
-    for r in range(_TYPES):
+    for r in range(usable.shape[1]):
         if usable[layer, r] and r != banned and (best < 0 or bwd[layer, r] < bwd[layer, best]):
             best = r
     return best
@@ -84,6 +84,7 @@ def most_over(stage, cells_of, held, limit, live, again_of, row_start, costs):  
             total += live[row, v] * costs[2, cells_of[stage, v]]
         if again_of[row] >= 0:
             total += costs[4, cells_of[stage, again_of[row]]]
+        total += live[row, cells_of.shape[1]]
         if total > over:
             worst, over = row, total
     return worst, over
@@ -110,7 +111,7 @@ def squeeze(  # type: ignore[no-untyped-def]
                 now = rec[i]
                 if i > bound[cell] and kind[i] == kind[i - 1] and now == rec[i - 1]:
                     continue
-                for r in range(_TYPES):
+                for r in range(usable.shape[1]):
                     if not usable[i, r] or r == banned[cell] or act[i, r] >= act[i, now]:
                         continue
                     if form[4] and not keeps_order(i, r, cell, bound, rec, kind):
@@ -139,7 +140,7 @@ def relax(  # type: ignore[no-untyped-def]
                 now = rec[i]
                 if i > bound[cell] and kind[i] == kind[i - 1] and now == rec[i - 1]:
                     continue
-                for r in range(_TYPES):
+                for r in range(usable.shape[1]):
                     if not usable[i, r] or r == banned[cell] or bwd[i, r] >= bwd[i, now]:
                         continue
                     score = (bwd[i, now] - bwd[i, r]) * weight[v] * (1.0 + noise * uniform(random))
@@ -185,7 +186,7 @@ def keep_types(cell, bound, rec, kind, kept):  # type: ignore[no-untyped-def]
         i = bound[cell]
         while i < bound[cell + 1] and kind[i] != k:
             i += 1
-        for r in range(_TYPES - 1, 0, -1):
+        for r in range(kept.shape[1] - 1, 0, -1):
             for _ in range(kept[k, r, cell]):
                 if i < bound[cell + 1] and kind[i] == k:
                     rec[i] = r

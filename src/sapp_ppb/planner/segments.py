@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sapp_ppb.costs import Recompute
 from sapp_ppb.fix import PlaceRule
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.memory import live_rows
+from sapp_ppb.simulator.memory import problem_rows
 from sapp_ppb.simulator.price import LayerTables, layer_tables
 
 Floats = NDArray[np.float64]
@@ -81,7 +81,7 @@ def _placed(rule: PlaceRule, by_type: Floats, runs: Floats) -> Floats:
     """
     Sum of what the layers of each run cost under a rule of places; shape (N + 1, N + 1).
 
-    ``by_type`` has shape (BODY layers, 5).
+    ``by_type`` has shape (BODY layers, types).
     """
     layers = len(runs) - 1
     none, more = by_type[:, Recompute.NONE], by_type[:, rule.recompute] - by_type[:, Recompute.NONE]
@@ -116,15 +116,18 @@ def shares(problem: Problem, again_mb: float = 0.0) -> Floats:
     Activation memory that one micro-batch of a run may hold; shape (S, N + 1, N + 1).
 
     With one chunk the live micro-batches share what limit, constant, parameters and
-    the fixed layers' activations leave, less the working set where it counts.
+    the fixed layers' activations leave, less the working set where it counts, and less what
+    an op needs for a moment.
     """
     tables = layer_tables(problem)
     parameters = _runs(problem) @ tables.parameter_mb
     room = np.subtract(problem.limit_per_stage_mb, problem.constant_per_stage_mb) - tables.fixed.parameter_mb
     share = np.full((problem.stages, *parameters.shape), np.inf)
-    for stage, live in enumerate(live_rows(problem.order, problem.recompute_working_set)):
-        for lives, again in zip(live.rows[:, 0], live.again, strict=True):
-            free = room[stage] - parameters - (again_mb if again >= 0 else 0.0)
+    for stage, live in enumerate(problem_rows(problem)):
+        for lives, besides in zip(
+            live.rows[:, 0], live.totals(np.zeros(1), np.array([again_mb])), strict=True
+        ):
+            free = room[stage] - parameters - besides
             share[stage] = np.minimum(share[stage], free / lives)
     return np.asarray(share - tables.fixed.activation_mb[:, None, None])
 

@@ -226,12 +226,13 @@ def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
     least = float((tables.forward_ms + np.minimum(none, more)).min())
     stage_ms = float(most_work_ms(problem, cutoff_ms * (1 + 1e-9)).max())
     most = max(1, math.floor(stage_ms / least + 1e-9))
-    if rule.first > most:
+    least_first = rule.first // rule.chunks  # dealt layers differ by one from chunk to chunk
+    if least_first > most:
         return math.inf
     bodies = problem.model.bodies
     subject = len(bodies) - rule.entries_left
     never = sum(layer.count for layer in bodies[subject:])
-    picked = max(0.0, problem.model.body_count * rule.first / most - never)
+    picked = max(0.0, problem.model.body_count * least_first / most - never)
     extra = max(0.0, float((more - none)[:subject].min()))
     share = problem.micro_batches * least_share_worked(problem) / sum(problem.speed_per_stage)
     return max(known_ms, work_bound(problem) + share * picked * extra)
@@ -290,7 +291,7 @@ def _as_plan_of(problem: Problem, plan: Plan | None) -> Plan | None:
     if plan is None or not all(
         r in problem.considered(layer)
         for k, layer in enumerate(problem.model.bodies)
-        for r in Recompute
+        for r in problem.model.types
         if plan.counts[k, r].any()
     ):
         return None
