@@ -18,12 +18,12 @@ import numpy as np
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
-from sapp_ppb.planner.bounds import lower_bound, work_bound
-from sapp_ppb.planner.budget import Budget, budget_for
-from sapp_ppb.planner.infeasible import find_shortage
-from sapp_ppb.planner.least_memory import least_memory
+from sapp_ppb.planner.proof.bounds import lower_bound, work_bound
 from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch, may_be
-from sapp_ppb.planner.search import Search
+from sapp_ppb.planner.search.annealing import Search
+from sapp_ppb.planner.search.budget import Budget, budget_for
+from sapp_ppb.planner.shortage.infeasible import find_shortage
+from sapp_ppb.planner.shortage.least_memory import least_memory
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import Timeline, simulate
