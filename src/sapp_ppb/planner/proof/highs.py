@@ -108,8 +108,10 @@ class LinearProgram:
     def set_bounds(self, columns: Ints, lower: Floats, upper: Floats) -> None:
         """Change the bounds of many columns."""
         if len(columns):
-            limit = np.clip(upper, None, self._infinity)
-            self._model.changeColsBounds(len(columns), columns.astype(np.int32), lower, limit)
+            # HiGHS before 1.8 reads its arrays as if they had no gaps, whatever their strides.
+            low = np.ascontiguousarray(lower, np.float64)
+            high = np.ascontiguousarray(np.clip(upper, None, self._infinity), np.float64)
+            self._model.changeColsBounds(len(columns), columns.astype(np.int32), low, high)
 
     def slack_rows(self, first: int) -> NDArray[np.bool_]:
         """Whether each row from ``first`` on did not bind in the last solve; shape (rows - first,)."""
