@@ -29,6 +29,15 @@ def verb(command: Callable[P, int]) -> Callable[P, None]:
             code = _failed(str(error), BAD_INPUT)
         except KeyboardInterrupt:
             code = _failed("interrupted", NO_PLAN_IN_TIME)
+        except OSError as error:  # of a file that no reader or writer looks after
+            where = "the system" if error.filename is None else str(error.filename)
+            code = _failed(
+                f"{where}: {error.strerror or error}; check the path and its permissions", BAD_INPUT
+            )
+        except MemoryError:
+            code = _failed(
+                "there is not enough memory; give the process more, or a smaller problem", BAD_INPUT
+            )
         raise typer.Exit(code)
 
     return kept
