@@ -198,6 +198,8 @@ def _rename(temporary: Path, target: Path, *, force: bool) -> None:
 def _remove_left_over(folder: Path) -> None:
     """Remove the temporary files of processes that were killed: those that nobody has locked."""
     for path in folder.glob("*".join(_TEMPORARY)):
+        if path.is_symlink() or not path.is_file():  # a pipe would be waited for
+            continue
         with suppress(OSError), path.open("rb") as file:
             if lock(file.fileno()):
                 path.unlink(missing_ok=True)

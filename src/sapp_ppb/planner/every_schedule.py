@@ -110,30 +110,34 @@ def plan_schedules(
     try:
         _try_all(problems, choices, time_limit_s, options)
     except KeyboardInterrupt:
-        if all(choice.step_ms == float("inf") for choice in choices):
+        choices.sort(key=_step_ms)
+        if not choices or choices[0].outcome is None or choices[0].outcome.plan is None:
             raise
-        choices.sort(key=lambda choice: choice.step_ms)
-        assert choices[0].outcome is not None, "it has a plan"  # noqa: S101
         best = replace(
             choices[0].outcome, stopped_by=StoppedBy.INTERRUPT
         )  # the choice is not made to its end
         choices[0] = replace(choices[0], outcome=best)
-    return sorted(choices, key=lambda choice: choice.step_ms)
+    return choices
 
 
 def _try_all(
     problems: Sequence[Problem], choices: list[ScheduleChoice], time_limit_s: float, options: dict[str, Any]
 ) -> None:
-    """Fill a list with the choices; an interrupt that the planner met is passed on."""
+    """Fill a list with the choices, the fastest first; an interrupt that the planner met is passed on."""
     for problem in problems:
         choices.append(_choice(problem, _FIRST * time_limit_s / len(problems), options))
         _pass_on_interrupt(choices[-1])
-    choices.sort(key=lambda choice: choice.step_ms)
+    choices.sort(key=_step_ms)
     for place in _worth_more(choices):
         again = _choice(choices[place].problem, (1 - _FIRST) * time_limit_s / _BEST, options)
         if again.step_ms <= choices[place].step_ms or choices[place].outcome is None:
             choices[place] = again
         _pass_on_interrupt(again)
+    choices.sort(key=_step_ms)
+
+
+def _step_ms(choice: ScheduleChoice) -> float:
+    return choice.step_ms
 
 
 def _choice(problem: Problem, time_limit_s: float, options: dict[str, Any]) -> ScheduleChoice:

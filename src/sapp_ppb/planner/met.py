@@ -61,12 +61,11 @@ _CALL: ContextVar[Met | None] = ContextVar("met", default=None)
 
 
 @contextmanager
-def plans_met() -> Iterator[Met]:
-    """Begin a call, in whose block plans are told of by ``tell_met``."""
-    met = Met()
+def plans_met(met: Met) -> Iterator[None]:
+    """Let ``tell_met`` tell of the plans of a block."""
     token = _CALL.set(met)
     try:
-        yield met
+        yield
     finally:
         _CALL.reset(token)
 

@@ -13,7 +13,7 @@ from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy, refuse_other_cells
 from sapp_ppb.planner.bounds import lower_bound
 from sapp_ppb.planner.budget import budget_for
-from sapp_ppb.planner.met import plans_met
+from sapp_ppb.planner.met import Met, plans_met
 from sapp_ppb.planner.orders import check_reordering, plan_orders
 from sapp_ppb.planner.run import BOUNDED, PROVEN, Run, Watch
 from sapp_ppb.planner.warm_up import compile_kernels
@@ -83,14 +83,15 @@ def plan_pipeline(
         check_reordering(problem)
     compile_kernels()  # before the clock starts: a first run compiles for some 20 s
     options: dict[str, Any] = {"gap": gap, "seed": seed, "threads": threads, "watch": watch}
-    with plans_met() as met:
-        try:
+    met = Met()
+    try:
+        with plans_met(met):
             return _planned(problem, ways, time_limit_s, known, patience, reorder_stages, options)
-        except KeyboardInterrupt:  # wherever it was, what was met is not lost
-            outcome = met.outcome(problem, seed)
-            if outcome is None:
-                raise
-            return outcome
+    except KeyboardInterrupt:  # wherever it was, what was met is not lost
+        outcome = met.outcome(problem, seed)
+        if outcome is None:
+            raise
+        return outcome
 
 
 def _planned(
