@@ -51,6 +51,7 @@ check check-all: $(STAMP)  ## what must hold before a change is proposed; check-
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/deptry src
 	$(BIN)/python -m pytest --cov $(TESTS)
 	$(BIN)/python -m build --no-isolation --wheel --outdir build/dist
 
