@@ -3,15 +3,16 @@
 import numpy as np
 
 from sapp_ppb.costs import LayerKind, Model, layer_from_times
-from sapp_ppb.planner.cuts import Separator
-from sapp_ppb.planner.families import PathFamilies
-from sapp_ppb.planner.patterns import undominated
-from sapp_ppb.planner.search import Search
-from sapp_ppb.planner.search_kernel import anneal
-from sapp_ppb.planner.segments import chain_segments
+from sapp_ppb.planner.proof.cuts import Separator
+from sapp_ppb.planner.proof.families import PathFamilies
+from sapp_ppb.planner.proof.patterns import undominated
+from sapp_ppb.planner.proof.segments import chain_segments
+from sapp_ppb.planner.search.annealing import Search
+from sapp_ppb.planner.search.search_kernel import anneal
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import batched_makespans
 from sapp_ppb.simulator.kernel import is_compiled
+from sapp_ppb.simulator.order_kernel import sort_ops
 
 
 def needs_compiling() -> bool:
@@ -29,4 +30,6 @@ def compile_kernels() -> None:
     families = PathFamilies(problem, chain_segments(problem))
     families.runs_within(families.bound())
     undominated(np.ones((1, 1, 1)), np.ones((1, 1)))
+    one = np.zeros(1, dtype=np.int32)
+    sort_ops(np.array([0, 1], dtype=np.int32), one - 1, one > 0, np.array([False, True]), one.copy(), one)
     batched_makespans(problem, np.ones((1, 4 * problem.cells)))

@@ -101,8 +101,9 @@ def _is_complete(schedule: Schedule) -> bool:
     stage = np.repeat(np.arange(schedule.stages), np.diff(schedule.row_start))
     if not (np.array(home)[cell] == stage).all():
         return False
-    times = np.zeros((len(OpKind), schedule.cells * schedule.units), dtype=np.int64)
-    np.add.at(times, (kind, cell * schedule.units + micro_batch), 1)
+    slots = schedule.cells * schedule.units
+    place = (kind * schedule.cells + cell) * schedule.units + micro_batch
+    times = np.bincount(place, minlength=len(OpKind) * slots).reshape(-1, slots)
     whole, split = (np.array([kinds >> each & 1 for each in OpKind])[:, None] for kinds in _COMPLETE)
     return bool(((times == whole).all(axis=0) | (times == split).all(axis=0)).all())
 
