@@ -70,11 +70,11 @@ def timeline_blocks(timeline: Timeline) -> Blocks:
     [0.0, 2.0]
     """
     problem = timeline.plan.problem
-    order = problem.order
-    kind, cell, micro_batch, chunk = order.columns.astype(np.int64)
+    rows = problem.order.rows
+    kind, cell, micro_batch, chunk = np.array([op for row in rows for op in row], dtype=np.int64).T
     start_ms, end_ms = np.concatenate(timeline.start_ms), np.concatenate(timeline.end_ms)
     return Blocks(
-        stage=np.repeat(np.arange(order.stages), np.diff(order.row_start)),
+        stage=np.repeat(np.arange(len(rows)), [len(row) for row in rows]),
         cell=cell,
         chunk=cell // problem.stages,
         micro_batch=micro_batch,

@@ -5,7 +5,7 @@ This room knows stages, chunks, micro-batches and the group size only; what an
 op costs is no business of its order, but for ``zb-auto``, which is handed costs.
 """
 
-from sapp_ppb.schedules.check import check_ops, check_schedule
+from sapp_ppb.schedules.check import check_schedule
 from sapp_ppb.schedules.custom import OrderFile, custom
 from sapp_ppb.schedules.dualpipev import dualpipev
 from sapp_ppb.schedules.execution import Flavour, P2PMode
@@ -40,7 +40,6 @@ __all__ = [
     "ScheduleName",
     "StageCosts",
     "build_schedule",
-    "check_ops",
     "check_schedule",
     "custom",
     "default_name",

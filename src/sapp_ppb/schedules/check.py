@@ -8,8 +8,6 @@ own order all meet the same judge.
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-import numpy as np
-
 from sapp_ppb.errors import ScheduleError
 from sapp_ppb.schedules.op import WHOLE, Op, OpKind, Schedule
 from sapp_ppb.schedules.wording import SHOWN, check_sizes, cut_list, schedule_error
@@ -53,22 +51,7 @@ def check_schedule(schedule: Schedule, *, overlapping: bool = False) -> None:
     Traceback (most recent call last):
     sapp_ppb.errors.ScheduleError: these ops wait for each other: 0B0, 1F1
     """
-    check_ops(schedule)
-    _check_runs(schedule, overlapping=overlapping)
-
-
-def check_ops(schedule: Schedule) -> None:
-    """
-    Refuse an order that is incomplete or misplaced; whether it can run is not looked at.
-
-    Raises
-    ------
-    ScheduleError
-        As ``check_schedule``.
-    """
     _check_shape(schedule)
-    if _is_complete(schedule):
-        return
     seen, faults = _place_ops(schedule)
     slots = schedule.cells * schedule.units
     whole = sum(kinds in _COMPLETE for kinds in seen.values())
@@ -80,32 +63,7 @@ def check_ops(schedule: Schedule) -> None:
         total = len(faults)
     if faults:
         raise schedule_error(schedule.name, faults, total)
-
-
-def _is_complete(schedule: Schedule) -> bool:
-    """
-    Whether every op is there once and in its place, by arrays: much faster than finding out what is not.
-
-    Orders with sequence chunks are left to the slower look.
-    """
-    if schedule.sequence_chunks > 1 or not all(schedule.rows):
-        return False
-    try:
-        kind, cell, micro_batch, chunk = schedule.columns.astype(np.int64)
-    except OverflowError:  # a file may name any number
-        return False
-    inside = (cell >= 0) & (cell < schedule.cells) & (micro_batch >= 0) & (micro_batch < schedule.units)
-    if not (inside & (chunk == WHOLE)).all():
-        return False
-    home = [schedule.placement.stage_of(each, schedule.stages) for each in range(schedule.cells)]
-    stage = np.repeat(np.arange(schedule.stages), np.diff(schedule.row_start))
-    if not (np.array(home)[cell] == stage).all():
-        return False
-    slots = schedule.cells * schedule.units
-    place = (kind * schedule.cells + cell) * schedule.units + micro_batch
-    times = np.bincount(place, minlength=len(OpKind) * slots).reshape(-1, slots)
-    whole, split = (np.array([kinds >> each & 1 for each in OpKind])[:, None] for kinds in _COMPLETE)
-    return bool(((times == whole).all(axis=0) | (times == split).all(axis=0)).all())
+    _check_runs(schedule, overlapping=overlapping)
 
 
 def _check_shape(schedule: Schedule) -> None:

@@ -1,13 +1,9 @@
 """One op, where its cell lives, and the order of ops on every stage."""
 
-import itertools
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import cached_property
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 WHOLE = -1  # sequence chunk of an op that runs its micro-batch uncut
 
@@ -125,32 +121,6 @@ class Schedule:
     def splits_backward(self) -> bool:
         """Whether any stage runs input and weight gradients apart."""
         return any(op[0] > OpKind.B for row in self.rows for op in row)
-
-    @cached_property
-    def columns(self) -> NDArray[np.int32]:
-        """
-        Kind, cell, micro-batch and sequence chunk of every op, stage by stage; shape (4, ops), read only.
-
-        Examples
-        --------
-        >>> row = (Op(OpKind.F, 0, 0), Op(OpKind.B, 0, 0))
-        >>> sizes = {"stages": 1, "chunks": 1, "micro_batches": 1}
-        >>> one = Schedule(name="custom", **sizes, placement=Placement.LOOP, rows=(row,))
-        >>> one.columns[:3].tolist()  # an F and a B of cell 0 and micro-batch 0
-        [[0, 1], [0, 0], [0, 0]]
-        """
-        ops = itertools.chain.from_iterable(self.rows)
-        numbers = np.fromiter(itertools.chain.from_iterable(ops), np.int32, 4 * self.row_start[-1])
-        columns = np.ascontiguousarray(numbers.reshape(-1, 4).T)
-        columns.flags.writeable = False
-        return columns
-
-    @cached_property
-    def row_start(self) -> NDArray[np.int32]:
-        """Where each stage's ops begin among all of them; shape (S + 1,), read only."""
-        starts = np.cumsum([0, *map(len, self.rows)], dtype=np.int32)
-        starts.flags.writeable = False
-        return starts
 
     def pairs_of(self, stage: int) -> tuple[int, ...]:
         """Places in a stage's row at which an overlapped pair begins."""

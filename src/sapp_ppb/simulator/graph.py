@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.problem import Problem
-from sapp_ppb.schedules import OpKind, P2PMode, Placement, Schedule, check_ops, check_schedule
+from sapp_ppb.schedules import OpKind, P2PMode, Placement, Schedule, check_schedule
 from sapp_ppb.schedules.check import stuck_error
+from sapp_ppb.simulator.complete import is_complete, op_columns
 from sapp_ppb.simulator.order_kernel import sort_ops
 from sapp_ppb.simulator.overlap import EXTRA, PairNodes, pair_nodes
 
@@ -103,7 +104,8 @@ class Inputs:
 
 def inputs_of(schedule: Schedule, p2p_mode: P2PMode = P2PMode.ASYNC) -> Inputs:
     """Look up what each op of a complete order waits for; linear in ops."""
-    columns, row_start = schedule.columns, schedule.row_start
+    columns = op_columns(schedule)
+    row_start = np.cumsum([0, *map(len, schedule.rows)], dtype=np.int32)
     kind, cell = columns[:2]
     stage = np.repeat(np.arange(schedule.stages, dtype=np.int32), np.diff(row_start))
     giver = _givers(schedule, kind, cell, _units(schedule, columns))
@@ -149,7 +151,8 @@ def build_graph(
     ScheduleError
         When the order is incomplete or waits for itself.
     """
-    check_ops(schedule)
+    if not is_complete(schedule):
+        check_schedule(schedule, overlapping=overlapping)
     ops = inputs_of(schedule, p2p_mode)
     before = np.arange(-1, len(ops.kind) - 1, dtype=np.int32)
     before[ops.row_start[:-1]] = -1

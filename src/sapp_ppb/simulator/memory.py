@@ -143,8 +143,7 @@ def live_rows(
 def _stage_rows(
     schedule: Schedule, stage: int, working_set: bool, transient_mb: Floats, overlapping: bool
 ) -> LiveRows:
-    start, end = schedule.row_start[stage : stage + 2]
-    kind, cell = schedule.columns[:2, start:end].astype(np.int64)
+    kind, cell = np.array([op[:2] for op in schedule.rows[stage]], dtype=np.int64).T
     chunk, ops = cell // schedule.stages, schedule.rows[stage]
     change = np.zeros((len(ops), schedule.chunks))
     step = (kind == OpKind.F).astype(float) - (kind == OpKind.B) - (kind == OpKind.W)

@@ -297,7 +297,7 @@ def _without_slow(
     the pattern with the least B - W, which need not have the least B.  Where that takes too
     many ops some slow patterns stay.
     """
-    rule, ops, timed = price_rule(problem), int(problem.order.row_start[-1]), 0
+    rule, ops, timed = price_rule(problem), sum(map(len, problem.order.rows)), 0
     while all(len(each.layers) for each in patterns):
         timed += ops * sum(len(each.layers) for each in patterns)
         if timed > _MOST_TIMED:

@@ -47,7 +47,7 @@ class Budget:
 
 def number_of_ops(problem: Problem) -> int:
     """Ops of all stages together."""
-    return int(problem.order.row_start[-1])
+    return sum(map(len, problem.order.rows))
 
 
 def budget_for(problem: Problem, time_limit_s: float, patience: float = 1.0) -> Budget:
