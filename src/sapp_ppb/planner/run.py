@@ -3,7 +3,7 @@
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -159,7 +159,8 @@ class Run:
         self._take_baselines()
         if self.known is not None:
             self._consider(self.known)
-            self._go_on(search, search.resume(self.known), self.budget.moves // _FROM_KNOWN)
+            again = search.go_on(search.resume(self.known), self.budget.moves // _FROM_KNOWN)
+            self._take_all(search, again)
         if self.best is None and not self._fits_soon(search):
             least = least_memory_if_known(self.problem, time_limit_s=self._remaining())
             if least.over_mb > PROVEN * min(self.problem.limit_per_stage_mb):
@@ -184,10 +185,12 @@ class Run:
                 return reason
         return None
 
-    def _go_on(self, search: Search, state: State, moves: int) -> None:
-        """Anneal a state that is thought to be good."""
-        for again in search.go_on(state, moves):
-            self._take(search, again)
+    def _take_all(self, search: Search, states: Iterator[State]) -> None:
+        """Take every state of a search until the time is over."""
+        for state in states:
+            self._take(search, state)
+            if self._remaining() <= 0.0:
+                break
 
     def _prove_chain(self) -> StoppedBy | None:
         """Prove the best plan optimal, or find a better one, where a stage has one chunk."""
@@ -212,7 +215,7 @@ class Run:
 
     def _branch(self, search: Search) -> StoppedBy | None:
         """Raise the bound, and meet better plans, by branch and bound over patterns."""
-        if self.problem.interleave == 1 or self.best is None:
+        if not self.budget.work or self.best is None:
             return None
         self._report("proof")
         try:
@@ -236,11 +239,11 @@ class Run:
         before = self.best
         state = search.start_near(layers)
         for _ in search.anneal(state, _GUIDED_MOVES):
-            pass
+            if self._remaining() <= 0.0:
+                break
         self._take(search, state)
         if self.best is not before:
-            for again in search.refine(state, _REFINING_MOVES):
-                self._take(search, again)
+            self._take_all(search, search.refine(state, _REFINING_MOVES))
 
     def _tree(self, best: Timeline) -> Tree[Any, Any]:
         """Branch and bound over patterns where they can be listed, over counts elsewhere."""
