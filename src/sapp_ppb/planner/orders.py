@@ -342,7 +342,7 @@ class _Orders:
     def _may_fit(self, each: _Candidate) -> bool:
         """Whether anything fits in an order; a plan that does is kept."""
         least = least_memory_if_known(each.problem, any_that_fits=True, time_limit_s=_LEAST_MEMORY_S)
-        if least.over_mb > PROVEN * min(each.problem.limit_per_stage_mb):
+        if least.rules_out(min(each.problem.limit_per_stage_mb)):
             return False
         timeline = None if least.plan is None or not may_be(least.plan) else simulate(least.plan)
         if timeline is not None and timeline.fits_memory:
@@ -384,7 +384,7 @@ class _Orders:
             return False
         largest_mb = max(self._problem.limit_per_stage_mb)
         most = replace(self._problem, memory_limit_mb=largest_mb, memory_margin=0.0)
-        return least_memory_if_known(most, time_limit_s=_LEAST_MEMORY_S).over_mb > PROVEN * largest_mb
+        return least_memory_if_known(most, time_limit_s=_LEAST_MEMORY_S).rules_out(largest_mb)
 
     def _told(self, order: Order, best: Timeline) -> Outcome:
         bound_ms = min(self._bound_ms, best.step_ms)

@@ -275,7 +275,7 @@ def _follows_places(way: Way) -> bool:
 def _lightest(way: Way, bound_ms: float) -> tuple[Timeline | None, float]:
     """Take the plan that holds least, where a search finds none that fits."""
     least = least_memory_if_known(way.problem, any_that_fits=True, time_limit_s=_LEAST_MEMORY_S)
-    if least.over_mb > PROVEN * min(way.problem.limit_per_stage_mb):
+    if least.rules_out(min(way.problem.limit_per_stage_mb)):
         return None, math.inf
     timeline = None if least.plan is None else simulate(least.plan)
     return (timeline if timeline is not None and timeline.fits_memory else None), bound_ms
@@ -302,8 +302,9 @@ def _nothing_fits(ways: Sequence[Way]) -> bool:
     """Whether even what holds least does not fit: all of one type, or the lightest where places decide."""
     followers = [way for way in ways if _follows_places(way)][:1]  # one stands for all of them
     return all(
-        least_memory_if_known(way.problem, time_limit_s=_LEAST_MEMORY_S).over_mb
-        > PROVEN * min(way.problem.limit_per_stage_mb)
+        least_memory_if_known(way.problem, time_limit_s=_LEAST_MEMORY_S).rules_out(
+            min(way.problem.limit_per_stage_mb)
+        )
         for way in [*(way for way in ways if not _follows_places(way)), *followers]
     )
 
