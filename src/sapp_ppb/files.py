@@ -12,6 +12,57 @@ from typing import BinaryIO
 from sapp_ppb.errors import InputError
 
 
+def is_there(path: str | PathLike[str]) -> bool:
+    """
+    Whether a path leads to anything; not, for one that may not be followed or that can not exist.
+
+    Examples
+    --------
+    >>> is_there("/"), is_there("x" * 5000)
+    (True, False)
+    """
+    return os.path.exists(path)  # noqa: PTH110  Path.exists() raises where it may not look, and for long names
+
+
+def is_folder(path: str | PathLike[str]) -> bool:
+    """
+    Whether a path leads to a folder; not, for one that may not be followed or that can not exist.
+
+    Examples
+    --------
+    >>> is_folder("/"), is_folder("x" * 5000)
+    (True, False)
+    """
+    return os.path.isdir(path)  # noqa: PTH112  as above
+
+
+def opened(path: str | PathLike[str]) -> BinaryIO:
+    """
+    Open a file for reading, without waiting for somebody to write into a pipe that nobody does.
+
+    A pipe with a writer is read to its end as usual.
+
+    Raises
+    ------
+    OSError, ValueError
+        As ``open()``.
+
+    Examples
+    --------
+    >>> with opened(os.devnull) as file:
+    ...     file.read()
+    b''
+    """
+    return open(path, "rb", opener=_without_waiting)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    found = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(found, True)
+    return found
+
+
 @contextmanager
 def whole_file(path: str | PathLike[str], force: bool = False) -> Iterator[BinaryIO]:
     """

@@ -11,6 +11,7 @@ from sapp_ppb.cli.options import Force
 from sapp_ppb.cli.output import write_document
 from sapp_ppb.cli.output_files import free_files
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import is_folder
 
 if TYPE_CHECKING:
     from sapp_ppb.plan import Plan
@@ -74,7 +75,7 @@ def export(
     form = _form(to, into)
     if python:
         form = _in_python(form, into)
-    is_folder = output is not None and (output.endswith(os.sep) or Path(output).is_dir())
+    is_folder = output is not None and (output.endswith(os.sep) or is_folder(output))
     paths = [Path(output or "")] if not is_folder else [Path(output or "", name) for name in form.file_names]
     if output is not None:
         free_files("--output", output, paths, force=force)

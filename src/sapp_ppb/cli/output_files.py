@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sapp_ppb.cli.guard import say
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import is_folder, is_there
 
 if TYPE_CHECKING:
     from sapp_ppb.plan import Outcome, Plan
@@ -143,17 +144,17 @@ def free_files(option: str, output: str, paths: list[Path], *, force: bool) -> l
 
 def _refuse_taken(option: str, paths: list[Path], *, force: bool) -> None:
     for path in paths:
-        if path.is_dir():
+        if is_folder(path):
             raise InputError(str(path), [f"is a folder where {path.name} should be; give another {option}"])
-    there = [path for path in paths if path.exists()]
+    there = [path for path in paths if is_there(path)]
     if len(there) == 1 and not force:
         raise InputError(str(there[0]), ["the file exists; give --force to replace it"])
     if there and not force:
         names = ", ".join(path.name for path in there)
         raise InputError(str(there[0].parent), [f"{names} exist; give --force to replace them"])
     # Folders that are missing are made, in the nearest one that is there.
-    nearest = next((folder for folder in paths[0].parents if folder.exists()), paths[0].parent)
-    if not nearest.is_dir():
+    nearest = next((folder for folder in paths[0].parents if is_there(folder)), paths[0].parent)
+    if not is_folder(nearest):
         raise InputError(str(nearest), [f"is no folder; give another {option}"])
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise InputError(str(nearest), [f"the folder may not be written to; give another {option}"])
@@ -208,7 +209,7 @@ def _write_configs(folder: Path, plan: "Plan", *, force: bool, read: Path | None
             for name, text in form.files(plan).items():
                 write_text_atomic(folder / name, text, force)
                 written.append(name)
-        elif path.exists():
+        elif is_there(path):
             say(f"note: {path} is of an earlier plan; {form.title} can not express this one")
     return written
 
@@ -251,4 +252,4 @@ def write_comparison(
 
 
 def _is_same(path: Path, other: Path | None) -> bool:
-    return other is not None and path.exists() and other.exists() and path.samefile(other)
+    return other is not None and is_there(path) and is_there(other) and path.samefile(other)

@@ -91,10 +91,26 @@ def shown(value: object, longest: int = 60) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**20:
         return "an integer of more than 20 digits"  # repr of a huge integer raises
     try:
-        text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+        start = _beginning(value, longest, [longest])
+        text = ascii(start) if isinstance(start, str) and not start.isprintable() else repr(start)
     except (ValueError, RecursionError):
         text = f"a {type(value).__name__}"
     return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def _beginning(value: object, longest: int, left: list[int]) -> object:
+    """As much of a value as its representation shows: each entry takes a character at least."""
+    if isinstance(value, str):
+        return value[: longest + 1]
+    if isinstance(value, list | dict):
+        entries: list[tuple[object, object]] = []
+        for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
+            if left[0] < 0:
+                break
+            left[0] -= 1
+            entries.append((key, _beginning(entry, longest, left)))
+        return dict(entries) if isinstance(value, dict) else [entry for _, entry in entries]
+    return value
 
 
 def listed(values: Iterable[object], most: int = 16) -> str:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from enum import StrEnum
 from os import PathLike
-from pathlib import Path
 
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import is_folder, is_there, opened
 from sapp_ppb.plan import PLAN_FORMAT
 from sapp_ppb.targets import PipelineConfig
 
@@ -109,7 +109,7 @@ def is_plan_file(path: str | PathLike[str]) -> bool:
 def _beginning(path: str | PathLike[str]) -> str:
     """Text that a file begins with; none when it can not be read, which its reader says better."""
     try:
-        with Path(path).open("rb") as file:
+        with opened(path) as file:
             return file.read(_LOOKED_AT_BYTES).decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
     except (OSError, ValueError):
         return ""
@@ -148,10 +148,9 @@ def read_config(
 
 
 def _not_told(path: str | PathLike[str]) -> str:
-    place = Path(path)
-    if not place.exists():
+    if not is_there(path):
         return "there is no such file; check the path"
-    if place.is_dir():
+    if is_folder(path):
         return "is a folder; name a file in it"
     if is_plan_file(path):
         return "is a plan file and no configuration; give it to sapp-ppb simulate or compare"

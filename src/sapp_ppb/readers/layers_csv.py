@@ -9,7 +9,6 @@ An empty cell is a value that is not given.
 
 import csv
 import io
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -18,7 +17,8 @@ from os import PathLike
 from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.costs.checks import LARGEST_COUNT, count_fault, listed, shown, text_fault
 from sapp_ppb.costs.model import body_faults, name_faults
-from sapp_ppb.errors import FileNote, InputError
+from sapp_ppb.errors import InputError
+from sapp_ppb.readers.notes import warn_of
 from sapp_ppb.readers.number_text import number_of
 from sapp_ppb.readers.text_file import read_text
 
@@ -95,8 +95,7 @@ def read_layers_csv(path: str | PathLike[str], *, name: str) -> Model:
     faults += name_faults(names)
     if complete and not faults:  # a line with a fault may have been the BODY
         faults += body_faults(layers)
-    for note in notes:
-        warnings.warn(f"{path}: {note}", FileNote, stacklevel=2)
+    warn_of(path, notes)
     if faults:
         more = [f"and {len(faults) - _MOST_FAULTS} more faults"] if len(faults) > _MOST_FAULTS else []
         raise InputError(str(path), [*faults[:_MOST_FAULTS], *more])

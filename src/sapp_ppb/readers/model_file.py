@@ -5,7 +5,6 @@ The model file, in the JSON of the older SAPP tool, which people have on disk.
 file are raised at once, what is merely odd is a warning of class FileNote.
 """
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -17,12 +16,14 @@ from sapp_ppb.costs.cost import NOTHING
 from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
 from sapp_ppb.costs.model import Model, body_faults, name_faults
 from sapp_ppb.costs.recompute import Recompute
-from sapp_ppb.errors import FileNote, InputError
+from sapp_ppb.errors import InputError
 from sapp_ppb.plan import PLAN_FORMAT
 from sapp_ppb.readers.json_file import read_document
 from sapp_ppb.readers.model_entry import LAYER_KEYS, TOP_KEYS, LayerEntry, TopLevel, faults_in_our_words
 from sapp_ppb.readers.model_notes import entry_notes, partition_notes, unknown_key_notes
+from sapp_ppb.readers.notes import warn_of
 
+_MOST_ENTRIES = 10_000
 _BLANK_KEY = "recompute_time "  # the older tool looked for this spelling only
 
 
@@ -84,8 +85,7 @@ def read_model(path: str | PathLike[str]) -> Model:
     found = _Findings(faults=list(document.faults))
     top = _top_level(raw, found)
     layers = _layers(raw, found)
-    for note in dict.fromkeys(found.notes):
-        warnings.warn(f"{path}: {note}", FileNote, stacklevel=2)
+    warn_of(path, found.notes)
     if found.faults or top is None:
         raise InputError(str(path), found.faults)
     return Model(
@@ -116,6 +116,12 @@ def _layers(raw: Mapping[str, object], found: _Findings) -> tuple[Layer, ...]:
     if not isinstance(entries, list) or not entries:
         found.faults.append(
             f"layers_description must be a list of at least one object (got {shown(entries)})"
+        )
+        return ()
+    if len(entries) > _MOST_ENTRIES:
+        found.faults.append(
+            f"layers_description holds {len(entries):,} entries, and at most {_MOST_ENTRIES:,} are read; "
+            "say equal layers as one, with nb_layer"
         )
         return ()
     layers = [_layer(entry, f"layers_description[{index}]", found) for index, entry in enumerate(entries)]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sapp_ppb.costs.checks import number_fault, shown
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import is_folder
 from sapp_ppb.readers.text_file import read_text
 from sapp_ppb.readers.trace_events import trace_events
 from sapp_ppb.readers.yaml_file import read_yaml_document
@@ -94,7 +95,7 @@ def _files(paths: Sequence[str]) -> Iterator[tuple[int | None, Path]]:
         number, equals, rest = text.partition("=")
         given = int(number) if equals and number.isascii() and number.isdigit() and len(number) < 6 else None
         path = Path(text if given is None else rest)
-        if not path.is_dir():
+        if not is_folder(path):
             yield given, path
             continue
         inside = sorted(

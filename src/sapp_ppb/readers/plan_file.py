@@ -6,7 +6,6 @@ FileNote.  What the file says of time and memory is read and not judged: the
 simulator has the last word on both.
 """
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -16,7 +15,7 @@ from typing import Any
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.model import Model
 from sapp_ppb.costs.recompute import Recompute
-from sapp_ppb.errors import FileNote, InputError, PpbError
+from sapp_ppb.errors import InputError, PpbError
 from sapp_ppb.fix import Fix, PlaceRule
 from sapp_ppb.plan import (
     PLAN_FORMAT,
@@ -32,6 +31,7 @@ from sapp_ppb.plan import (
 )
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers.json_file import read_document
+from sapp_ppb.readers.notes import warn_of
 from sapp_ppb.readers.order_file import read_order
 from sapp_ppb.readers.plan_entry import (
     BUBBLE_KEYS,
@@ -102,8 +102,7 @@ def read_plan(path: str | PathLike[str], model: Model) -> Outcome:
         found.notes.append(f"the plan was made for the model {shown(raw['model'])}, not {shown(model.name)}")
     if not found.faults:
         _check_mtp(raw.get("mtp"), model, found)
-    for note in dict.fromkeys(found.notes):
-        warnings.warn(f"{path}: {note}", FileNote, stacklevel=2)
+    warn_of(path, found.notes)
     if found.faults:
         raise InputError(str(path), found.faults)
     try:

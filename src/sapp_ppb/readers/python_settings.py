@@ -17,6 +17,7 @@ from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.python_values import NotPlainError, PlainValues
 from sapp_ppb.readers.text_file import read_text
+from sapp_ppb.targets.python_names import source_of
 
 _LARGEST_FILE_MB = 1
 _SHOWN = 6
@@ -261,7 +262,7 @@ class _Finder:
         try:
             value = self.values.of(node)
         except NotPlainError:
-            source = ast.unparse(node)
+            source = source_of(node)
             value = Unread(why=f"line {node.lineno} gives {shown(source)}, which only running it would show")
         self._store(table, key, value, node)
 

@@ -2,6 +2,7 @@
 
 import csv
 import math
+import os
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -97,7 +98,8 @@ def _plan_of(folder: Path, name: str, model: Model) -> Plan | InputError:
     """Plan of a file in a folder; the error that says why there is none."""
     try:
         place = folder / name
-        if Path(name).is_absolute() or not place.resolve().is_relative_to(folder.resolve()):
+        real = Path(os.path.realpath(place))  # Path.resolve() raises where links lead in a circle
+        if Path(name).is_absolute() or not real.is_relative_to(os.path.realpath(folder)):
             raise InputError(name, ["is outside of the table's folder; copy the plan beside the table"])
         plan = read_plan(place, model).plan
     except InputError as error:

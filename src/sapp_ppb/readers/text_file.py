@@ -1,9 +1,11 @@
 """Text from a path: what every reader of text asks of a file before it looks at its format."""
 
 from os import PathLike
-from pathlib import Path
 
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import opened
+
+_LONGEST_KEY, _LONGEST_PLACE = 200, 500  # characters
 
 
 def read_text(
@@ -35,16 +37,75 @@ def read_text(
     return text if keep_mark else text.removeprefix("\ufeff")
 
 
+def refuse_many(where: str, text: str, *, lines: int, cells: int) -> None:
+    """
+    Refuse a table that is longer than any of its kind, before there is an object for each cell.
+
+    Parameters
+    ----------
+    lines, cells
+        Most that it may have, empty ones included.
+
+    Raises
+    ------
+    InputError
+        If it has more.
+    """
+    found = max(text.count("\n"), text.count("\r"))
+    if found > lines:
+        raise InputError(
+            where, [f"holds {found:,} lines, and at most {lines:,} are read; is it the right file?"]
+        )
+    if text.count(",") > cells:
+        raise InputError(where, [f"holds more than {cells:,} cells; is it the right file?"])
+
+
 def printable(key: str) -> str:
-    """Key that can stand in a message whatever it holds."""
-    return key if key.isprintable() else ascii(key)
+    r"""
+    Key that can stand in a message whatever it holds, however long.
+
+    Examples
+    --------
+    >>> printable("time"), printable("a\tb"), len(printable("x" * 1000))
+    ('time', "'a\\tb'", 200)
+    """
+    start = key if len(key) <= _LONGEST_KEY else key[: _LONGEST_KEY - 3] + "..."
+    return start if start.isprintable() else ascii(start)
+
+
+def in_mapping(place: str, key: str) -> str:
+    """
+    Place of a key of a mapping; the beginning, where keys are so long that it would fill the memory.
+
+    Examples
+    --------
+    >>> in_mapping("", "layers"), in_mapping("layers[0]", "time")
+    ('layers', 'layers[0].time')
+    """
+    return _cut(f"{place}.{printable(key)}" if place else printable(key))
+
+
+def in_list(place: str, index: int) -> str:
+    """
+    Place of an entry of a list.
+
+    Examples
+    --------
+    >>> in_list("layers", 0)
+    'layers[0]'
+    """
+    return _cut(f"{place}[{index}]")
+
+
+def _cut(place: str) -> str:
+    return place if len(place) <= _LONGEST_PLACE else place[: _LONGEST_PLACE - 3] + "..."
 
 
 def _bytes_of(where: str, path: str | PathLike[str], largest_mb: int) -> bytes:
     """Content of a file, one byte more than allowed at most."""
     limit = largest_mb * 2**20
     try:
-        with Path(path).open("rb") as file:
+        with opened(path) as file:
             content = file.read(limit + 1)
     except FileNotFoundError:
         raise InputError(where, ["there is no such file; check the path"]) from None

@@ -7,6 +7,7 @@ A trace is a bare list of events or an object with ``traceEvents``, plain or gzi
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from os import PathLike
@@ -15,9 +16,12 @@ from typing import IO, Any, cast
 
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import opened
 
 _CHUNK = 2**20  # characters that are read at a time
-_LARGEST_VALUE = 2**24  # characters of one event, or of one value beside the events
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_LARGEST_VALUE = 2**22  # characters of one event, or of one value beside the events
+_KEPT = ("distributedInfo", "otherData")  # all that anyone asks for beside the events
 Watch = Callable[[float], None]
 Event = dict[str, Any]
 
@@ -35,7 +39,8 @@ def trace_events(
     path
         JSON, or gzipped JSON under any name.
     about
-        Is filled with what stands beside ``traceEvents``, once all events were given.
+        Is filled with ``distributedInfo`` and ``otherData`` beside ``traceEvents``, once all
+        events were given.
     watch
         Called now and then with the share of the file that is read.
 
@@ -48,8 +53,8 @@ def trace_events(
     events = 0
     try:
         size = max(Path(path).stat().st_size, 1)
-        with Path(path).open("rb") as raw, _unpacked(raw) as file:
-            stream = _Stream(where, file, lambda: None if watch is None else watch(raw.tell() / size))
+        with opened(path) as raw, _unpacked(raw) as file:
+            stream = _Stream(where, file, _told(watch, raw, size))
             for value in _listed(stream, {} if about is None else about):
                 events += 1
                 if isinstance(value, dict):
@@ -63,6 +68,13 @@ def trace_events(
     if events == 0:
         fault = "holds no events; a trace is a list of events, or an object with traceEvents"
         raise InputError(where, [fault])
+
+
+def _told(watch: Watch | None, raw: IO[bytes], size: int) -> Callable[[], None]:
+    """Tell how much of a file is read; nothing of a pipe, whose length is not known."""
+    if watch is None or not raw.seekable():
+        return lambda: None
+    return lambda: watch(raw.tell() / size)
 
 
 def _reason(error: Exception) -> str:
@@ -87,8 +99,8 @@ class _Broken(Exception):
 
 def _unpacked(raw: IO[bytes]) -> IO[bytes]:
     """File itself, or what is in it when it is gzipped."""
-    magic = raw.read(2)
-    raw.seek(0)
+    # Looked at without going back, which a pipe can not.
+    magic = cast("io.BufferedReader", raw).peek(2)[:2]
     return cast("IO[bytes]", gzip.open(raw)) if magic == b"\x1f\x8b" else raw
 
 
@@ -103,11 +115,15 @@ class _Stream:
 
     def mark(self) -> str:
         """Next character that is no blank, which stays; empty at the end."""
+        blanks = 0
         while True:
-            while self._at < len(self._buffer) and self._buffer[self._at] in " \t\r\n":
-                self._at += 1
+            behind = _BLANKS.match(self._buffer, self._at).end()  # type: ignore[union-attr]  # it always matches
+            blanks += behind - self._at
+            self._at = behind
             if self._at < len(self._buffer):
                 return self._buffer[self._at]
+            if blanks > _LARGEST_VALUE:
+                raise _Broken("the trace has nothing but blanks for 4 MB")
             if not self._fill(_CHUNK):
                 return ""
 
@@ -166,7 +182,9 @@ def _listed(stream: _Stream, about: dict[str, object]) -> Iterator[object]:
             stream.take("[")
             yield from _entries(stream)
         else:
-            about[str(key)] = stream.value()
+            value = stream.value()
+            if key in _KEPT:
+                about[str(key)] = value
         if stream.mark() != "}":
             stream.take(",")
 

@@ -11,19 +11,21 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError
-from sapp_ppb.readers.text_file import printable, read_text
+from sapp_ppb.readers.text_file import in_list, in_mapping, printable, read_text
 
 if TYPE_CHECKING:
     from ruamel.yaml.nodes import MappingNode, Node
 
 LARGEST_FILE_MB = 1
 DEEPEST_NESTING = 50
-MOST_VALUES = 100_000  # aliases written out; a pipeline of 64 stages takes a few thousand
+MOST_VALUES = 30_000  # aliases written out; a pipeline of 64 stages takes a few thousand
+_LONGEST_NUMBER = 300  # characters; a float ends at 309 digits
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -86,7 +88,7 @@ def read_yaml_document(path: str | PathLike[str]) -> YamlDocument:
     InputError
         If the file is missing, a folder, unreadable, larger than 1 MB, empty, no UTF-8,
         no YAML (with line and column), several documents, nested deeper than 50 levels,
-        refers to itself, or holds more than 100,000 values.
+        refers to itself, or holds more than 30,000 values.
     """
     where = str(path)
     text = read_text(path, largest_mb=LARGEST_FILE_MB, format_name="YAML")
@@ -99,14 +101,31 @@ def read_yaml_document(path: str | PathLike[str]) -> YamlDocument:
 def _parsed(where: str, text: str) -> tuple["Node", Any]:
     """Tree of the one document in a text, and what makes numbers of its leaves."""
     from ruamel.yaml import YAML  # 60 ms, only for those who read YAML
+    from ruamel.yaml.composer import Composer
     from ruamel.yaml.error import ReusedAnchorWarning, YAMLError
 
+    class Counting(Composer):
+        """Stops where a text is too deep or too long, before all of it is read."""
+
+        nodes = depth = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            self.nodes, self.depth = self.nodes + 1, self.depth + 1
+            if self.depth > DEEPEST_NESTING + 2:
+                raise InputError(where, [_too_deep()])
+            if self.nodes > MOST_VALUES:
+                raise InputError(where, [_too_many()])
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
+
     yaml = YAML(typ="safe", pure=True)
+    yaml.Composer = Counting
     yaml.version = "1.1"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReusedAnchorWarning)  # allowed: the later one counts
-            documents: list[Node] = list(yaml.compose_all(text))
+            documents: list[Node] = list(islice(yaml.compose_all(text), 2))
     except RecursionError:
         raise InputError(where, [_too_deep()]) from None
     except YAMLError as error:
@@ -115,13 +134,18 @@ def _parsed(where: str, text: str) -> tuple["Node", Any]:
         raise InputError(where, ["the file is empty; it must hold YAML"])
     if len(documents) > 1:
         line = documents[1].start_mark.line + 1
-        fault = f"holds {len(documents)} documents, the second from line {line} on; keep one in a file"
+        fault = f"holds several documents, the second from line {line} on; keep one in a file"
         raise InputError(where, [fault])
     return documents[0], yaml.constructor
 
 
 def _too_deep() -> str:
     return f"the YAML is nested deeper than {DEEPEST_NESTING} levels"
+
+
+def _too_many() -> str:
+    words = f"holds more than {MOST_VALUES:,} values, those that aliases repeat included"
+    return f"{words}; is it the right file?"
 
 
 def _broken(error: Any, text: str) -> str:
@@ -160,7 +184,9 @@ class _Builder:
         try:
             if tag == f"{_TAG}map":
                 return self._mapping(node, place, depth)
-            return [self.build(item, f"{place}[{index}]", depth + 1) for index, item in enumerate(node.value)]
+            return [
+                self.build(item, in_list(place, index), depth + 1) for index, item in enumerate(node.value)
+            ]
         finally:
             self._open.discard(id(node))
 
@@ -172,11 +198,7 @@ class _Builder:
         if depth > DEEPEST_NESTING:
             raise InputError(self.where, [_too_deep()])
         if self._values > MOST_VALUES:
-            fault = (
-                f"holds more than {MOST_VALUES:,} values, those that aliases repeat included; "
-                "is it the right file?"
-            )
-            raise InputError(self.where, [fault])
+            raise InputError(self.where, [_too_many()])
 
     def _mapping(self, node: "MappingNode", place: str, depth: int) -> dict[str, object]:
         found: dict[str, object] = {}
@@ -186,8 +208,7 @@ class _Builder:
             elif str(key_node.tag) == f"{_TAG}merge":
                 self._fault(place, "has a merge key (<<), which is not read; write the keys out", key_node)
             else:
-                dot = "." if place else ""
-                inner = f"{place}{dot}{printable(key_node.value)}"
+                inner = in_mapping(place, key_node.value)
                 found[key_node.value] = self.build(value_node, inner, depth + 1)
         times = Counter(key.value for key, _ in node.value if isinstance(key.value, str))
         doubled = [ascii(key) for key, count in times.items() if count > 1]
@@ -209,10 +230,12 @@ class _Builder:
             self._fault(place, f"has the tag {shown(tag)}, which is not read; write plain values")
             return None
         try:
+            if len(node.value) > _LONGEST_NUMBER:
+                raise ValueError
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that YAML 1.1 wants a dot in 1e-8 helps nobody
                 value = make[tag](node)
-        except (ValueError, KeyError, IndexError):  # a tag that its text does not keep, or 5000 digits
+        except (ValueError, KeyError, IndexError):  # a tag that its text does not keep, or too many digits
             self._fault(place, f"can not be read (got {shown(node.value)})")
             return None
         if isinstance(value, float) and not math.isfinite(value):
