@@ -75,8 +75,8 @@ def export(
     form = _form(to, into)
     if python:
         form = _in_python(form, into)
-    is_folder = output is not None and (output.endswith(os.sep) or is_folder(output))
-    paths = [Path(output or "")] if not is_folder else [Path(output or "", name) for name in form.file_names]
+    is_several = output is not None and (output.endswith(os.sep) or is_folder(output))
+    paths = [Path(output or "")] if not is_several else [Path(output or "", name) for name in form.file_names]
     if output is not None:
         free_files("--output", output, paths, force=force)
     chosen = _sayable(

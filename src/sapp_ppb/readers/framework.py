@@ -68,6 +68,7 @@ def framework_of(path: str | PathLike[str]) -> Framework | None:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     _ = Path(folder, "run.sh").write_text("torchrun pretrain.py --pipeline-model-parallel-size 4")

@@ -53,9 +53,8 @@ def refuse_many(where: str, text: str, *, lines: int, cells: int) -> None:
     """
     found = max(text.count("\n"), text.count("\r"))
     if found > lines:
-        raise InputError(
-            where, [f"holds {found:,} lines, and at most {lines:,} are read; is it the right file?"]
-        )
+        fault = f"holds {found:,} lines, and at most {lines:,} are read; is it the right file?"
+        raise InputError(where, [fault])
     if text.count(",") > cells:
         raise InputError(where, [f"holds more than {cells:,} cells; is it the right file?"])
 

@@ -21,7 +21,6 @@ from sapp_ppb.files import opened
 _CHUNK = 2**20  # characters that are read at a time
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _LARGEST_VALUE = 2**22  # characters of one event, or of one value beside the events
-_KEPT = ("distributedInfo", "otherData")  # all that anyone asks for beside the events
 Watch = Callable[[float], None]
 Event = dict[str, Any]
 
@@ -39,8 +38,8 @@ def trace_events(
     path
         JSON, or gzipped JSON under any name.
     about
-        Is filled with ``distributedInfo`` and ``otherData`` beside ``traceEvents``, once all
-        events were given.
+        Is filled with what stands beside ``traceEvents``, once all events were given; what
+        is more than 4 MB of it is left out.
     watch
         Called now and then with the share of the file that is read.
 
@@ -112,6 +111,7 @@ class _Stream:
         self._text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         self._decode = json.JSONDecoder().raw_decode
         self._buffer, self._at = "", 0
+        self.length = 0  # characters of the last value
 
     def mark(self) -> str:
         """Next character that is no blank, which stays; empty at the end."""
@@ -155,7 +155,7 @@ class _Stream:
             else:
                 # A number at the end of the buffer may go on.
                 if end < len(self._buffer) or self._buffer[end - 1] in '}]"' or not self._fill(more):
-                    self._at = end
+                    self.length, self._at = end - self._at, end
                     return cast("object", value)
             more *= 2  # a long value is not decoded anew for every chunk
 
@@ -175,6 +175,7 @@ def _listed(stream: _Stream, about: dict[str, object]) -> Iterator[object]:
     if stream.take("[{") == "[":
         yield from _entries(stream)
         return
+    left = _LARGEST_VALUE  # characters beside the events that are kept
     while stream.mark() != "}":
         key = stream.value()
         stream.take(":")
@@ -182,8 +183,9 @@ def _listed(stream: _Stream, about: dict[str, object]) -> Iterator[object]:
             stream.take("[")
             yield from _entries(stream)
         else:
-            value = stream.value()
-            if key in _KEPT:
+            value, length = stream.value(), stream.length
+            left -= length
+            if left >= 0:
                 about[str(key)] = value
         if stream.mark() != "}":
             stream.take(",")

@@ -111,7 +111,7 @@ def _parsed(where: str, text: str) -> tuple["Node", Any]:
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             self.nodes, self.depth = self.nodes + 1, self.depth + 1
-            if self.depth > DEEPEST_NESTING + 2:
+            if self.depth > 2 * DEEPEST_NESTING:  # counted exactly below
                 raise InputError(where, [_too_deep()])
             if self.nodes > MOST_VALUES:
                 raise InputError(where, [_too_many()])
