@@ -265,7 +265,7 @@ class _Judge:
         pairs = (
             {_index(key): mode for key, mode in value.items()} if isinstance(value, dict) else {None: None}
         )
-        if any(key is None or mode not in _MODES for key, mode in pairs.items()):
+        if any(key is None or mode not in tuple(_MODES) for key, mode in pairs.items()):
             given.breaks(
                 "CHECKPOINT_LAYERS", 'must be "full" or "selective" by the index of a layer', shown(value)
             )

@@ -1,10 +1,14 @@
 """Text from a path: what every reader of text asks of a file before it looks at its format."""
 
+import codecs
+from collections.abc import Iterator
+from itertools import chain
 from os import PathLike
 
 from sapp_ppb.errors import InputError
 from sapp_ppb.files import opened
 
+_PIECE = 2**20  # bytes that are read at a time
 _LONGEST_KEY, _LONGEST_PLACE = 200, 500  # characters
 
 
@@ -31,10 +35,41 @@ def read_text(
         If the file is missing, a folder, unreadable, too large, no UTF-8 or blank.
     """
     where = str(path)
-    text = _decoded(where, _bytes_of(where, path, largest_mb))
+    text = _decoded(where, b"".join(_pieces(where, path, largest_mb)))
     if not text.removeprefix("\ufeff").strip():
         raise InputError(where, [f"the file is empty; it must hold {format_name}"])
     return text if keep_mark else text.removeprefix("\ufeff")
+
+
+def read_lines(path: str | PathLike[str], *, largest_mb: int, format_name: str) -> Iterator[str]:
+    """
+    Lines of a UTF-8 file that may be too large to be held, without their ends.
+
+    A line of more than a million characters comes in several parts.
+
+    Raises
+    ------
+    InputError
+        As ``read_text()`` does, as soon as a fault is met, and of a file that is blank at its end.
+    """
+    where, rest, is_blank, first = str(path), "", True, True
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    before = 0  # bytes of the pieces before
+    for piece in chain(_pieces(where, path, largest_mb), [b""]):
+        try:
+            text = decoder.decode(piece, final=not piece)
+        except UnicodeDecodeError as error:
+            raise _no_utf_8(where, error, before - (len(error.object) - len(piece))) from None
+        before += len(piece)
+        text = rest + (text.removeprefix("\ufeff") if first else text)
+        first = False
+        *lines, rest = text.split("\n") if piece else [text, ""]
+        if len(rest) > _PIECE:
+            lines, rest = [*lines, rest], ""
+        is_blank = is_blank and not text.strip()
+        yield from (line for whole in lines for line in whole.splitlines() or [""])
+    if is_blank:
+        raise InputError(where, [f"the file is empty; it must hold {format_name}"])
 
 
 def refuse_many(where: str, text: str, *, lines: int, cells: int) -> None:
@@ -100,12 +135,19 @@ def _cut(place: str) -> str:
     return place if len(place) <= _LONGEST_PLACE else place[: _LONGEST_PLACE - 3] + "..."
 
 
-def _bytes_of(where: str, path: str | PathLike[str], largest_mb: int) -> bytes:
-    """Content of a file, one byte more than allowed at most."""
-    limit = largest_mb * 2**20
+def _pieces(where: str, path: str | PathLike[str], largest_mb: int) -> Iterator[bytes]:
+    """Content of a file piece by piece, not a piece more than allowed."""
+    left = largest_mb * 2**20
     try:
         with opened(path) as file:
-            content = file.read(limit + 1)
+            while piece := file.read(_PIECE):
+                left -= len(piece)
+                if left < 0:
+                    fault = f"the file is larger than {largest_mb} MB; is it the right one?"
+                    raise InputError(where, [fault])
+                yield piece
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError(where, ["there is no such file; check the path"]) from None
     except IsADirectoryError:
@@ -115,14 +157,15 @@ def _bytes_of(where: str, path: str | PathLike[str], largest_mb: int) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(where, [f"the file can not be read ({reason}); check the path"]) from None
-    if len(content) > limit:
-        raise InputError(where, [f"the file is larger than {largest_mb} MB; is it the right one?"])
-    return content
 
 
 def _decoded(where: str, content: bytes) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        found = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
-        raise InputError(where, [f"the file is not UTF-8 text ({found}); save it as UTF-8"]) from None
+        raise _no_utf_8(where, error, 0) from None
+
+
+def _no_utf_8(where: str, error: UnicodeDecodeError, before: int) -> InputError:
+    found = f"byte 0x{error.object[error.start]:02x} at position {before + error.start}"
+    return InputError(where, [f"the file is not UTF-8 text ({found}); save it as UTF-8"])
