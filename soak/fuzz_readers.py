@@ -154,7 +154,9 @@ def fault_of_words(error: InputError) -> str | None:
     return None
 
 
-def fuzz(names: list[str], seconds: float, seed: int = 0, say: Callable[[str], object] = print) -> list[Finding]:
+def fuzz(
+    names: list[str], seconds: float, seed: int = 0, say: Callable[[str], object] = print
+) -> list[Finding]:
     """Change the files of some readers until the time is over; the findings, each kind once."""
     rng, lines = Random(seed), Lines()
     corpora = [Corpus(reader=BY_NAME[name], inputs=list(BY_NAME[name].good)) for name in names]
@@ -231,7 +233,12 @@ def with_atheris(name: str, seconds: float) -> None:
             return bytes(atheris.Mutate(content, most))
         return mutated(reader, content, list(reader.good), rng)[:most]
 
-    options = [f"-max_total_time={seconds:.0f}", "-max_len=65536", f"-timeout={MOST_SECONDS}", "-rss_limit_mb=1500"]
+    options = [
+        f"-max_total_time={seconds:.0f}",
+        "-max_len=65536",
+        f"-timeout={MOST_SECONDS}",
+        "-rss_limit_mb=1500",
+    ]
     atheris.Setup([sys.argv[0], *options, str(folder / "corpus")], once, custom_mutator=change)
     atheris.Fuzz()
 

@@ -8,14 +8,47 @@ from typing import Any
 from tests.hostile.readers import Reader
 from tests.hostile.spoiled import _TOKEN, ODD
 
-_PIECES = (b"\0", b"\xff", b"\xef\xbb\xbf", b"\n", b"\t", b'"', b"'", b",", b"[", b"]", b"{", b"}", b":", b"-", b"#")
-_PIECES += (b"&a ", b"*a", b"!!x ", b"<<: ", b"${X:-", b"$(", b"`", b"\\", b" -- ", b"*", b"|", b"=", b"(", b")")
+_PIECES = (
+    b"\0",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\n",
+    b"\t",
+    b'"',
+    b"'",
+    b",",
+    b"[",
+    b"]",
+    b"{",
+    b"}",
+    b":",
+    b"-",
+    b"#",
+)
+_PIECES += (
+    b"&a ",
+    b"*a",
+    b"!!x ",
+    b"<<: ",
+    b"${X:-",
+    b"$(",
+    b"`",
+    b"\\",
+    b" -- ",
+    b"*",
+    b"|",
+    b"=",
+    b"(",
+    b")",
+)
 
 
 def mutated(reader: Reader, content: bytes, corpus: list[bytes], rng: Random) -> bytes:
     """A changed content; ``corpus`` lends pieces of other ones."""
     if reader.form == "gzip" and rng.random() < 0.8:
-        return gzip.compress(_changed("json", _unpacked(content), list(map(_unpacked, corpus[-20:])), rng), 1, mtime=0)
+        return gzip.compress(
+            _changed("json", _unpacked(content), list(map(_unpacked, corpus[-20:])), rng), 1, mtime=0
+        )
     return _changed(reader.form, content, corpus, rng)
 
 

@@ -249,7 +249,7 @@ def _into(target: str) -> Callable[[Path], object]:
         from sapp_ppb.writers.exports import export_named
 
         form = export_named(target)
-        text = read_text(path, largest_mb=16, format_name="a configuration", keep_mark=True)
+        text = read_text(path, largest_mb=0.25, format_name="a configuration", keep_mark=True)
         assert form.into is not None
         return form.into(text, even_plan(), str(path))
 
@@ -343,7 +343,8 @@ _DEEPSPEED = """parts = [0, 4, 7, 10]
 MICRO_BATCHES = 8
 net = Planned(layers, activation_checkpoint_interval=1, num_stages=3, checkpointable_layers=["Block"])
 """
-_DEEPSPEED_OWN = """PARTS = [0, 4, 7]
+_DEEPSPEED_OWN = """MICRO_BATCHES = 8
+PARTS = [0, 4, 7]
 ENTRIES_BEFORE = 1
 ENTRIES_BEHIND = 1
 net = Planned(layers, activation_checkpoint_interval=1, num_stages=2)

@@ -361,6 +361,7 @@ def _heavy_lines(good: bytes) -> Iterator[Case]:
     yield "commas", good + b"," * 60_000_000
     yield "lines of commas", good + b",\n" * 1_000_000
     yield "quotes", good + b'"' * 900_001
+    yield "fewer quotes", good + b'"' * 200_001
     yield "an open quote", good + b'"' + b"x,\n" * 300_000
     yield "dollars", good + b"${" * 100_000
     yield "dollars that close", good + b"${a:-" * 20_000 + b"}" * 20_000

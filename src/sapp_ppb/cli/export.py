@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sapp_ppb.targets.nearest import Nearest
     from sapp_ppb.writers.exports import Export
 
-_LARGEST_MB = 64
+_LARGEST_MB = 0.25  # of a configuration; parsing takes seconds a MB
 _SHOWN_LINES = 60
 SHORT_HELP = "Write a plan for a framework."
 HELP = """

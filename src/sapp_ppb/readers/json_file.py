@@ -35,34 +35,44 @@ class _Doubled(dict[str, object]):
     keys_given_twice: tuple[str, ...] = ()
 
 
-def read_json(path: str | PathLike[str]) -> object:
+def read_json(path: str | PathLike[str], largest_mb: float = LARGEST_FILE_MB) -> object:
     """
     Value of a JSON file.
+
+    Parameters
+    ----------
+    largest_mb
+        As of ``read_document()``.
 
     Raises
     ------
     InputError
         As ``read_document()``, and if a key is doubled or a number is not finite.
     """
-    document = read_document(path)
+    document = read_document(path, largest_mb)
     if document.faults:
         raise InputError(str(path), document.faults)
     return document.value
 
 
-def read_document(path: str | PathLike[str]) -> Document:
+def read_document(path: str | PathLike[str], largest_mb: float = LARGEST_FILE_MB) -> Document:
     """
     Value of a JSON file with the faults inside it, for a reader that gathers more.
+
+    Parameters
+    ----------
+    largest_mb
+        Most that the file may hold, MB, where that is less than 64.
 
     Raises
     ------
     InputError
-        If the file is missing, a folder, unreadable, larger than 64 MB, empty, no
+        If the file is missing, a folder, unreadable, too large, empty, no
         UTF-8, no JSON (with line and column), nested deeper than 100 levels, or holds
         more than two million values.
     """
     where = str(path)
-    text = read_text(path, largest_mb=LARGEST_FILE_MB, format_name="JSON")
+    text = read_text(path, largest_mb=min(largest_mb, LARGEST_FILE_MB), format_name="JSON")
     _refuse_many(where, text)
     deep = InputError(where, [f"the JSON is nested deeper than {DEEPEST_NESTING} levels"])
     reading = _Reading()

@@ -20,9 +20,10 @@ from sapp_ppb.costs.model import body_faults, name_faults
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.notes import warn_of
 from sapp_ppb.readers.number_text import number_of
-from sapp_ppb.readers.text_file import read_text
+from sapp_ppb.readers.text_file import read_text, refuse_many
 
 _LARGEST_MB = 64
+_MOST_LAYERS = 10_000
 _MOST_FAULTS = 20  # a file of another format has a fault on every line
 _TYPES = tuple(r for r in Recompute if r is not Recompute.NONE)
 ACTIVATION = {Recompute.NONE: "activation_mb"} | {r: f"activation_{r.label}_mb" for r in _TYPES}
@@ -76,6 +77,7 @@ def read_layers_csv(path: str | PathLike[str], *, name: str) -> Model:
     (32, 30.0)
     """
     text = read_text(path, largest_mb=_LARGEST_MB, format_name="a table of layers")
+    refuse_many(str(path), text, lines=2 * _MOST_LAYERS, cells=100 * _MOST_LAYERS)
     faults: list[str] = []
     rows = _rows(text, faults)
     _, header = next(rows, (1, []))

@@ -12,7 +12,7 @@ from sapp_ppb.costs.checks import number_fault, shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.readers.plan_file import read_plan
-from sapp_ppb.readers.text_file import read_text
+from sapp_ppb.readers.text_file import read_text, refuse_many
 from sapp_ppb.simulator import MeasuredStep
 
 HEADER = ("plan", "step_ms")
@@ -39,6 +39,7 @@ def read_step_table(path: str | PathLike[str], model: Model) -> list[MeasuredSte
     where = str(path)
     wanted = f"a table with the header {','.join(HEADER)}"
     text = read_text(path, largest_mb=_LARGEST_MB, format_name=wanted)
+    refuse_many(where, text, lines=2 * _MOST_ROWS, cells=10 * _MOST_ROWS)
     known: dict[str, Plan | InputError] = {}
     steps, faults = [], []
     for line, row in _rows(where, text):

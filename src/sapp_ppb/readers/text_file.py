@@ -9,11 +9,12 @@ from sapp_ppb.errors import InputError
 from sapp_ppb.files import opened
 
 _PIECE = 2**20  # bytes that are read at a time
+_MOST_LINES = 5_000_000
 _LONGEST_KEY, _LONGEST_PLACE = 200, 500  # characters
 
 
 def read_text(
-    path: str | PathLike[str], *, largest_mb: int, format_name: str, keep_mark: bool = False
+    path: str | PathLike[str], *, largest_mb: float, format_name: str, keep_mark: bool = False
 ) -> str:
     """
     Text of a UTF-8 file, all line ends kept.
@@ -41,7 +42,7 @@ def read_text(
     return text if keep_mark else text.removeprefix("\ufeff")
 
 
-def read_lines(path: str | PathLike[str], *, largest_mb: int, format_name: str) -> Iterator[str]:
+def read_lines(path: str | PathLike[str], *, largest_mb: float, format_name: str) -> Iterator[str]:
     """
     Lines of a UTF-8 file that may be too large to be held, without their ends.
 
@@ -54,13 +55,16 @@ def read_lines(path: str | PathLike[str], *, largest_mb: int, format_name: str) 
     """
     where, rest, is_blank, first = str(path), "", True, True
     decoder = codecs.getincrementaldecoder("utf-8")()
-    before = 0  # bytes of the pieces before
+    before = lines_seen = 0  # bytes of the pieces before
     for piece in chain(_pieces(where, path, largest_mb), [b""]):
         try:
             text = decoder.decode(piece, final=not piece)
         except UnicodeDecodeError as error:
             raise _no_utf_8(where, error, before - (len(error.object) - len(piece))) from None
         before += len(piece)
+        lines_seen += text.count("\n")
+        if lines_seen > _MOST_LINES:
+            raise InputError(where, [f"holds more than {_MOST_LINES:,} lines; is it the right file?"])
         text = rest + (text.removeprefix("\ufeff") if first else text)
         first = False
         *lines, rest = text.split("\n") if piece else [text, ""]
@@ -135,9 +139,9 @@ def _cut(place: str) -> str:
     return place if len(place) <= _LONGEST_PLACE else place[: _LONGEST_PLACE - 3] + "..."
 
 
-def _pieces(where: str, path: str | PathLike[str], largest_mb: int) -> Iterator[bytes]:
+def _pieces(where: str, path: str | PathLike[str], largest_mb: float) -> Iterator[bytes]:
     """Content of a file piece by piece, not a piece more than allowed."""
-    left = largest_mb * 2**20
+    left = int(largest_mb * 2**20)
     try:
         with opened(path) as file:
             while piece := file.read(_PIECE):

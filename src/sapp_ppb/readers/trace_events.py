@@ -21,6 +21,7 @@ from sapp_ppb.files import opened
 _CHUNK = 2**20  # characters that are read at a time
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _LARGEST_VALUE = 2**22  # characters of one event, or of one value beside the events
+_LONGEST_SEARCH = 100_000  # entries among which there must be an event
 Watch = Callable[[float], None]
 Event = dict[str, Any]
 
@@ -49,7 +50,7 @@ def trace_events(
         If the file can not be read, is cut off or no JSON, or holds no list of events.
     """
     where = str(path)
-    events = 0
+    events, some = 0, False
     try:
         size = max(Path(path).stat().st_size, 1)
         with opened(path) as raw, _unpacked(raw) as file:
@@ -57,10 +58,13 @@ def trace_events(
             for value in _listed(stream, {} if about is None else about):
                 events += 1
                 if isinstance(value, dict):
+                    some = some or "ph" in value
                     for key in ("pid", "tid"):
                         if not isinstance(value.get(key), int | str):
                             value[key] = None
                     yield value
+                if events == _LONGEST_SEARCH and not some:
+                    raise _Broken("nothing in the list is an event, which has a ph; is it a trace?")
     except (_Broken, EOFError, zlib.error, OSError, ValueError) as error:
         after = f", after {events:,} events" if events else ""
         raise InputError(where, [_reason(error) + after]) from None

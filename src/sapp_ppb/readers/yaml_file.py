@@ -18,14 +18,19 @@ from typing import TYPE_CHECKING, Any
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.text_file import in_list, in_mapping, printable, read_text
+from sapp_ppb.targets.yaml_nodes import (
+    DEEPEST_NESTING,
+    LONGEST_NUMBER,
+    MOST_VALUES,
+    bounded_yaml,
+    too_deep,
+    too_many,
+)
 
 if TYPE_CHECKING:
     from ruamel.yaml.nodes import MappingNode, Node
 
 LARGEST_FILE_MB = 1
-DEEPEST_NESTING = 50
-MOST_VALUES = 30_000  # aliases written out; a pipeline of 64 stages takes a few thousand
-_LONGEST_NUMBER = 300  # characters; a float ends at 309 digits
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -100,34 +105,16 @@ def read_yaml_document(path: str | PathLike[str]) -> YamlDocument:
 
 def _parsed(where: str, text: str) -> tuple["Node", Any]:
     """Tree of the one document in a text, and what makes numbers of its leaves."""
-    from ruamel.yaml import YAML  # 60 ms, only for those who read YAML
-    from ruamel.yaml.composer import Composer
     from ruamel.yaml.error import ReusedAnchorWarning, YAMLError
 
-    class Counting(Composer):
-        """Stops where a text is too deep or too long, before all of it is read."""
-
-        nodes = depth = 0
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            self.nodes, self.depth = self.nodes + 1, self.depth + 1
-            if self.depth > 2 * DEEPEST_NESTING:  # counted exactly below
-                raise InputError(where, [_too_deep()])
-            if self.nodes > MOST_VALUES:
-                raise InputError(where, [_too_many()])
-            node = super().compose_node(parent, index)
-            self.depth -= 1
-            return node
-
-    yaml = YAML(typ="safe", pure=True)
-    yaml.Composer = Counting
+    yaml = bounded_yaml(where)
     yaml.version = "1.1"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReusedAnchorWarning)  # allowed: the later one counts
             documents: list[Node] = list(islice(yaml.compose_all(text), 2))
     except RecursionError:
-        raise InputError(where, [_too_deep()]) from None
+        raise InputError(where, [too_deep()]) from None
     except YAMLError as error:
         raise InputError(where, [_broken(error, text)]) from None
     if not documents:
@@ -137,15 +124,6 @@ def _parsed(where: str, text: str) -> tuple["Node", Any]:
         fault = f"holds several documents, the second from line {line} on; keep one in a file"
         raise InputError(where, [fault])
     return documents[0], yaml.constructor
-
-
-def _too_deep() -> str:
-    return f"the YAML is nested deeper than {DEEPEST_NESTING} levels"
-
-
-def _too_many() -> str:
-    words = f"holds more than {MOST_VALUES:,} values, those that aliases repeat included"
-    return f"{words}; is it the right file?"
 
 
 def _broken(error: Any, text: str) -> str:
@@ -196,9 +174,9 @@ class _Builder:
             line = node.start_mark.line + 1
             raise InputError(self.where, [f"{place} refers to what it is a part of, from line {line} on"])
         if depth > DEEPEST_NESTING:
-            raise InputError(self.where, [_too_deep()])
+            raise InputError(self.where, [too_deep()])
         if self._values > MOST_VALUES:
-            raise InputError(self.where, [_too_many()])
+            raise InputError(self.where, [too_many()])
 
     def _mapping(self, node: "MappingNode", place: str, depth: int) -> dict[str, object]:
         found: dict[str, object] = {}
@@ -230,7 +208,7 @@ class _Builder:
             self._fault(place, f"has the tag {shown(tag)}, which is not read; write plain values")
             return None
         try:
-            if len(node.value) > _LONGEST_NUMBER:
+            if len(node.value) > LONGEST_NUMBER:
                 raise ValueError
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that YAML 1.1 wants a dot in 1e-8 helps nobody

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sapp_ppb.errors import InputError
 from sapp_ppb.targets.megatron_flags import SWITCHES, flag_name
+from sapp_ppb.targets.yaml_nodes import bounded_yaml
 
 if TYPE_CHECKING:
     from ruamel.yaml.nodes import Node
@@ -111,11 +112,10 @@ class YamlFlags:
 
 
 def _parsed(text: str, where: str) -> Any:
-    from ruamel.yaml import YAML  # 60 ms, only for those who write YAML
     from ruamel.yaml.error import YAMLError
 
     try:
-        return YAML(typ="safe", pure=True).compose(text)
+        return bounded_yaml(where).compose(text)
     except (YAMLError, RecursionError) as error:
         reason = str(getattr(error, "problem", None) or error).splitlines()[0]
         raise InputError(where, [f"the YAML is broken: {reason}"]) from None
