@@ -20,6 +20,7 @@ from sapp_ppb.files import opened
 
 _CHUNK = 2**20  # characters that are read at a time
 _BLANKS = re.compile(r"[ \t\r\n]*")
+_TIME = re.compile(r"-?\d{1,18}(\.\d{0,30})?", re.ASCII)
 _LARGEST_VALUE = 2**22  # characters of one event, or of one value beside the events
 _LONGEST_SEARCH = 100_000  # entries among which there must be an event
 Watch = Callable[[float], None]
@@ -227,9 +228,9 @@ class Clock:
     def at(self, value: object) -> float | None:
         """Time of a value; None for what is no time, such as what a spreadsheet makes of one."""
         if isinstance(value, str):
-            whole, _, part = value.strip().partition(".")
-            if not whole.removeprefix("-").isdigit() or (part and not part.isdigit()):
+            if _TIME.fullmatch(value.strip()) is None:
                 return None
+            whole, _, part = value.strip().partition(".")
             return self._from_origin(int(whole)) + (float(f"0.{part}") if part else 0.0)
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
             return None
@@ -248,6 +249,6 @@ def duration(value: object) -> float | None:
     """Microseconds of a ``dur``, a number or text; None for what is none."""
     try:
         lasts = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else -1.0
-    except ValueError:
+    except (ValueError, OverflowError):  # an integer of 400 digits
         return None
     return lasts if 0 <= lasts < 1e15 else None

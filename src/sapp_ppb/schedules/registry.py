@@ -65,7 +65,7 @@ _OPTIONS = {"group": "micro-batch-group", "sequence_chunks": "sequence-chunks", 
 
 # More ops than this need gigabytes and minutes; a typo is likelier than a wish.
 _MOST_OPS = 4_000_000
-_MOST_CELLS = 4096
+MOST_CELLS = 4096
 
 
 def ops_fault(stages: int, chunks: int, micro_batches: int) -> str | None:
@@ -79,8 +79,8 @@ def ops_fault(stages: int, chunks: int, micro_batches: int) -> str | None:
     'stages x interleave x micro-batches is too large: 8,000,000 ops of 4,000,00'
     """
     ops, cells = 2 * stages * chunks * micro_batches, stages * chunks
-    if ops <= _MOST_OPS and cells > _MOST_CELLS:
-        return f"stages x interleave is too large: {cells:,} cells of {_MOST_CELLS:,} at most; check both"
+    if ops <= _MOST_OPS and cells > MOST_CELLS:
+        return f"stages x interleave is too large: {cells:,} cells of {MOST_CELLS:,} at most; check both"
     if ops <= _MOST_OPS:
         return None
     return (
