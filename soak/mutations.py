@@ -44,7 +44,7 @@ _PIECES += (
 
 
 def mutated(reader: Reader, content: bytes, corpus: list[bytes], rng: Random) -> bytes:
-    """A changed content; ``corpus`` lends pieces of other ones."""
+    """Change a content, with pieces of others."""
     if reader.form == "gzip" and rng.random() < 0.8:
         return gzip.compress(
             _changed("json", _unpacked(content), list(map(_unpacked, corpus[-20:])), rng), 1, mtime=0
