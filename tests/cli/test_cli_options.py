@@ -9,7 +9,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from sapp_ppb.cli import options
 from sapp_ppb.cli.main import app
+from sapp_ppb.targets import TARGETS
 from tests.cli.conftest import environment
 
 # A change here breaks scripts that people have: it belongs into the changelog.
@@ -170,6 +172,44 @@ OPTIONS = {
         "output": ("--output", "-o"),
         "force": ("--force",),
     },
+    "sweep": {
+        "model": (),
+        "grid": ("--grid",),
+        "devices": ("--devices",),
+        "global_batch": ("--global-batch",),
+        "stages": ("--stages", "-s"),
+        "interleave": ("--interleave", "-i"),
+        "schedule": ("--schedule",),
+        "memory_limit": ("--memory-limit", "-mem"),
+        "micro_batch_size": ("--micro-batch-size",),
+        "model_micro_batch_size": ("--model-micro-batch-size",),
+        "tensor_parallel": ("--tensor-parallel",),
+        "memory_margin": ("--memory-margin",),
+        "constant_memory": ("--constant-memory", "-mc"),
+        "p2p": ("--p2p",),
+        "p2p_mode": ("--p2p-mode",),
+        "stage_speed": ("--stage-speed",),
+        "step_extra": ("--step-extra",),
+        "micro_batch_group": ("--micro-batch-group",),
+        "sequence_chunks": ("--sequence-chunks",),
+        "overlap_factor": ("--overlap-factor",),
+        "flavour": ("--flavour",),
+        "recompute": ("--recompute",),
+        "max_recompute_types": ("--max-recompute-types",),
+        "recompute_working_set": ("--recompute-working-set",),
+        "min_layers": ("--min-layers",),
+        "target": ("--target",),
+        "time_limit": ("--time-limit", "-t"),
+        "gap": ("--gap",),
+        "seed": ("--seed",),
+        "no_cut": ("--no-cut",),
+        "backend": ("--backend",),
+        "address": ("--address",),
+        "workers": ("--workers",),
+        "output": ("--output", "-o"),
+        "force": ("--force",),
+        "json_": ("--json",),
+    },
     "schedule": {
         "name": (),
         "stages": ("--stages", "-s"),
@@ -213,7 +253,7 @@ OPTIONS = {
     },
 }
 # pydantic is none of ours here: typer reads a verb's words with it.
-HEAVY = ("numpy", "numba", "rich", "highspy", "scipy", "llvmlite", "ruamel", "matplotlib")
+HEAVY = ("numpy", "numba", "rich", "highspy", "scipy", "llvmlite", "ruamel", "matplotlib", "joblib")
 
 
 def verbs(group: Any, before=""):
@@ -245,6 +285,7 @@ def test_the_verbs_and_their_options_are_these():
         ["simulate", "-h"],
         ["schedule", "--help"],
         ["compare", "-h"],
+        ["sweep", "-h"],
         ["costs", "trace", "-h"],
     ],
 )
@@ -302,7 +343,7 @@ def test_version(run):
         ("-init", "sapp-ppb costs init"),
         ("-train", "check the YAML with 'sapp-ppb check TRAIN.yaml --model MODEL.json'"),
         ("-dump", "sapp-ppb costs"),
-        ("-cm", "--p2p"),
+        ("-cm", "sapp-ppb costs dryrun"),  # it is --compute_memory there, out of logs
         ("-O", "--time-limit"),
     ],
 )
@@ -340,3 +381,7 @@ def test_usage_faults_are_said_on_stderr(words, said, run):
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_the_help_names_every_framework():
+    assert ", ".join(TARGETS) == options.FRAMEWORKS

@@ -204,7 +204,7 @@ def test_a_new_file_is_written_once(plan_file, run, tmp_path):
     [
         (
             (),
-            "--to: says what to write, and is missing; one of mindformers, megatron, torchtitan, colossalai",
+            "--to: says what to write, and is missing; one of mindformers, megatron, torchtitan, mindspeed",
         ),
         (("--to", "jax"), "--to: 'jax' is unknown; one of mindformers, megatron"),
         (

@@ -12,7 +12,7 @@ from tests.cli.conftest import environment
 QUICK = ("-s", "2", "-mb", "4", "-t", "0.2", "-mem", "1200")
 PICTURES = ["memory.png", "memory.svg", "stages.png", "stages.svg", "timeline.png", "timeline.svg"]
 # The small model's plan recomputes otherwise on each stage, in part by ops.
-CONFIGS = ["layers.csv", "mindformers.yaml", "pytorch.py", "schedule.csv"]
+CONFIGS = ["layers.csv", "mindformers.yaml", "hyperparallel.json", "pytorch.py", "schedule.csv"]
 FILES = sorted(["plan.json", "trace.json", "report.html", *PICTURES, *CONFIGS])
 
 
@@ -33,7 +33,8 @@ def test_a_plan_is_written_with_its_pictures_and_its_trace(model_file, run, tmp_
     assert names(folder) == FILES
     assert result.stderr == (
         f"wrote {folder}: plan.json, timeline.png, timeline.svg, memory.png, memory.svg, stages.png, "
-        "stages.svg, trace.json, layers.csv, mindformers.yaml, pytorch.py, schedule.csv, report.html\n"
+        "stages.svg, trace.json, layers.csv, mindformers.yaml, hyperparallel.json, pytorch.py, schedule.csv, "
+        "report.html\n"
     )
     assert all((folder / name).read_bytes().startswith(b"\x89PNG") for name in PICTURES[::2])
     assert all(b"<svg" in (folder / name).read_bytes() for name in PICTURES[1::2])
@@ -57,8 +58,8 @@ def test_all_files_that_exist_are_refused_at_once_before_any_planning(planned, m
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
         f"error: {planned}: timeline.png, timeline.svg, memory.png, stages.png, stages.svg, "
-        "trace.json, layers.csv, mindformers.yaml, pytorch.py, schedule.csv, report.html exist; "
-        "give --force to replace them\n"
+        "trace.json, layers.csv, mindformers.yaml, hyperparallel.json, pytorch.py, schedule.csv, report.html "
+        "exist; give --force to replace them\n"
     )
 
 
@@ -196,8 +197,8 @@ def test_a_framework_that_is_planned_for_gets_its_file_and_no_other_does(model_f
 def test_every_framework_that_can_say_a_plan_gets_a_file(model_file, run, tmp_path):
     words = ("-s", "2", "-mb", "4", "-t", "0.2", "--recompute", "full")
     assert run("plan", model_file(), *words, "-o", tmp_path / "out").exit_code == 0
-    configs = {"layers.csv", "mindformers.yaml", "megatron.sh", "torchtitan.toml"}
-    configs |= {"colossalai_plan.py", "deepspeed_plan.py", "pytorch.py", "schedule.csv"}
+    configs = {"layers.csv", "mindformers.yaml", "megatron.sh", "torchtitan.toml", "mindspeed.sh"}
+    configs |= {"colossalai_plan.py", "deepspeed_plan.py", "pytorch.py", "schedule.csv", "hyperparallel.json"}
     assert configs < set(names(tmp_path / "out"))
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     for said in ("--pipeline-model-parallel-layout", "module_fqns_per_model_part", "recompute_config"):
@@ -209,3 +210,11 @@ def test_a_file_of_an_earlier_plan_is_pointed_out(planned, model_file, run):
     result = run("plan", model_file(), *QUICK, "-o", planned, "--force")
     assert f"note: {planned / 'megatron.sh'} is of an earlier plan; Megatron-LM can not" in result.stderr
     assert (planned / "megatron.sh").read_text(encoding="utf-8") == "--num-layers 4"
+
+
+def test_a_result_for_hyperparallel_says_what_its_timeline_says(planned):
+    outcome = json.loads((planned / "plan.json").read_text(encoding="utf-8"))["outcome"]
+    result = json.loads((planned / "hyperparallel.json").read_text(encoding="utf-8"))
+    assert result["simulator_end_time"] == outcome["makespan_ms"]
+    assert result["simulator_peak_memory"] == outcome["peak_memory_mb"]
+    assert result["pipeline_bubble"] == pytest.approx(outcome["bubble"]["total"])

@@ -97,7 +97,7 @@ def test_the_name_that_is_given_counts(tmp_path):
 def test_an_unknown_name_is_refused_with_those_that_exist(tmp_path):
     with pytest.raises(
         InputError,
-        match="'fsdp' is unknown; one of mindformers, megatron, torchtitan, colossalai, deepspeed, pytorch",
+        match="'fsdp' is unknown; one of mindformers, megatron, torchtitan, mindspeed, hyperparallel, c",
     ):
         read_config(tmp_path / "x", "fsdp")
 

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from tempfile import TemporaryDirectory

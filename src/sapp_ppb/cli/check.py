@@ -8,6 +8,7 @@ import typer
 from sapp_ppb.cli.given import given_fields
 from sapp_ppb.cli.guard import FITS, NOTHING_FITS, say
 from sapp_ppb.cli.options import (
+    FRAMEWORKS,
     ConstantMemory,
     GroupOption,
     HopTimeIfGiven,
@@ -33,10 +34,9 @@ if TYPE_CHECKING:
 _FULL_CELLS = ("torchtitan", "colossalai", "deepspeed", "pytorch")
 SHORT_HELP = "Check a framework's configuration, and price it."
 HELP = """
-Check a configuration of MindFormers, Megatron-LM, torchtitan, Colossal-AI, DeepSpeed or PyTorch's
-pipelining, or a list of layers: every rule that it breaks in the rule's words, and what of it is
-not known.  With --model also its makespan and peaks, and what the planner would change and gain
-within what the framework can say.
+Check a framework's configuration, or a list of layers: every rule that it breaks in the rule's
+words, and what of it is not known.  With --model also its makespan and peaks, and what the planner
+would change and gain within what the framework can say.
 
 Options count before what the file says; give those that it does not say.  Exits with 1 when a rule is
 broken, a stage needs more than the memory limit or a needed value is not known, and with 2 when the
@@ -62,8 +62,7 @@ def check(
         typer.Option(
             "--from",
             metavar="NAME",
-            help="Whose it is: mindformers, megatron, torchtitan, colossalai, deepspeed, pytorch, csv or "
-            "json.  [default: told by the file]",
+            help=f"Whose it is: {FRAMEWORKS}, csv or json.  [default: told by the file]",
         ),
     ] = None,
     stages: StagesIfGiven = None,
@@ -121,7 +120,7 @@ def check(
     )
     known = None if model is None else read_model(model)
     layers = None if known is None else known.body_count
-    read = read_config(config, from_, layers=layers, micro_batches=micro_batches)
+    read = read_config(config, from_, layers=layers, micro_batches=micro_batches, model=known)
     planning = None if no_plan else {"time_limit_s": time_limit, "seed": seed}
     checked = _checked(read, known, given, planning)
     if json_:

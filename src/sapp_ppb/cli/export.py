@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sapp_ppb.cli.guard import FITS, NOTHING_FITS, say
-from sapp_ppb.cli.options import Force
+from sapp_ppb.cli.options import FRAMEWORKS, Force
 from sapp_ppb.cli.output import write_document
 from sapp_ppb.cli.output_files import free_files
 from sapp_ppb.errors import InputError
@@ -44,8 +44,7 @@ def export(
         typer.Option(
             "--to",
             metavar="NAME",
-            help="mindformers, megatron, torchtitan, colossalai, deepspeed, pytorch, csv or json.  "
-            "[default: what --into is of]",
+            help=f"{FRAMEWORKS}, csv or json.  [default: what --into is of]",
         ),
     ] = None,
     into: Annotated[
@@ -87,12 +86,20 @@ def export(
     if into is not None:
         _edit(into, chosen, form)
     elif output is not None:
-        for path, text in zip(paths, form.files(chosen).values(), strict=False):
+        for path, text in zip(paths, _texts(chosen, form, is_priced=model is not None), strict=False):
             write_text_atomic(path, text, force)
             say(f"wrote {path}")
     else:
-        write_document(form.text(chosen))
+        write_document(_texts(chosen, form, is_priced=model is not None)[0])
     return FITS
+
+
+def _texts(plan: "Plan", form: "Export", *, is_priced: bool) -> list[str]:
+    """Texts of a plan's files, with what it takes and holds where its model is known and that is said."""
+    from sapp_ppb.simulator import simulate
+
+    timeline = simulate(plan) if is_priced and form.timed_text is not None else None
+    return list(form.files(plan, timeline).values())
 
 
 def _form(to: str | None, into: Path | None) -> "Export":

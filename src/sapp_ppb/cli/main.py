@@ -7,12 +7,24 @@ from typing import Annotated
 
 import typer
 
-from sapp_ppb.cli import calibrate, check, compare, costs, dryrun_guide, export, plan, schedule, simulate
+from sapp_ppb.cli import (
+    calibrate,
+    check,
+    compare,
+    costs,
+    dryrun_guide,
+    export,
+    plan,
+    schedule,
+    simulate,
+    sweep,
+)
 from sapp_ppb.cli.guard import BAD_INPUT, say, verb
 from sapp_ppb.cli.older_flags import Verbs
 from sapp_ppb.cli.output import write_result
 from sapp_ppb.errors import PpbError
 
+_INTERRUPTED_BY_TYPER = 130
 app = typer.Typer(
     name="sapp-ppb",
     cls=Verbs,
@@ -43,6 +55,7 @@ them are recomputed, so that a training step is as short as it can be and fits t
   sapp-ppb simulate MODEL.json PLAN.json                   time a plan that exists
   sapp-ppb compare MODEL.json PLAN.json -s 16 -mb 32       set plans beside the best one
   sapp-ppb schedule interleaved -s 4 -mb 8 -i 2            print the order of a schedule
+  sapp-ppb sweep MODEL.json --devices 64 --global-batch 256   plan for every number of stages
   sapp-ppb check CONFIG.yaml --model MODEL.json            what a configuration takes, and its rules
   sapp-ppb export PLAN.json --to megatron                  a plan in a framework's words
   sapp-ppb costs trace TRACES --body NAME -mb 16           make a model file from timelines
@@ -65,6 +78,7 @@ for name, module, function in (
     ("simulate", simulate, simulate.simulate),
     ("compare", compare, compare.compare),
     ("schedule", schedule, schedule.schedule),
+    ("sweep", sweep, sweep.sweep),
     ("check", check, check.check),
     ("export", export, export.export),
     ("calibrate", calibrate, calibrate.calibrate),
@@ -83,6 +97,10 @@ def main() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  open until the end
     try:
         app(prog_name="sapp-ppb")
+    except SystemExit as end:
+        if end.code == _INTERRUPTED_BY_TYPER:  # outside of any verb
+            raise KeyboardInterrupt from None
+        raise
     except PpbError as error:  # the version can not be written, which is asked for before any verb
         say(f"error: {error}")
         sys.exit(BAD_INPUT)

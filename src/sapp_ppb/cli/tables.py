@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sapp_ppb.cli.output import can_draw_blocks
 from sapp_ppb.cli.text_timeline import timeline_text
-from sapp_ppb.plan import Outcome, Plan
+from sapp_ppb.plan import Outcome
 from sapp_ppb.problem import Problem
 from sapp_ppb.report.summary import (
     baseline_rows,
@@ -66,15 +66,16 @@ def outcome_text(
         page += [Text(), _comparison(outcome, compared)]
     if drawn:
         page += [Text(), timeline_text(timeline, terminal_columns())]
-    return f"{rendered(page)}\n{_to_paste(timeline.plan)}"
+    return f"{rendered(page)}\n{_to_paste(timeline)}"
 
 
-def _to_paste(plan: Plan) -> str:
+def _to_paste(timeline: "Timeline") -> str:
     """Say a plan in the words of its target; in MindFormers' lists where it has none."""
+    plan = timeline.plan
     form = EXPORTS.get(plan.problem.target or "")
     if form is None or form.name == "mindformers" or form.unsaid(plan):
         return f"MindFormers lists, [chunk][stage]\n{mindformers_lists_text(mindformers_lists(plan))}"
-    return f"for {form.title}\n{form.text(plan)}"
+    return f"for {form.title}\n{form.written(plan, timeline)}"
 
 
 def _comparison(outcome: Outcome, compared: "Sequence[tuple[str, Timeline]]") -> Table:

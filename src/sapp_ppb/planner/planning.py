@@ -11,10 +11,11 @@ import numpy as np
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy, refuse_other_cells
-from sapp_ppb.planner.bounds import lower_bound
-from sapp_ppb.planner.budget import budget_for
+from sapp_ppb.planner.met import Met, plans_met
 from sapp_ppb.planner.orders import check_reordering, plan_orders
-from sapp_ppb.planner.run import PROVEN, Run, Watch
+from sapp_ppb.planner.proof.bounds import lower_bound
+from sapp_ppb.planner.run import BOUNDED, PROVEN, Run, Watch
+from sapp_ppb.planner.search.budget import budget_for
 from sapp_ppb.planner.warm_up import compile_kernels
 from sapp_ppb.planner.ways import plan_ways
 from sapp_ppb.problem import Problem
@@ -34,6 +35,7 @@ def plan_pipeline(
     warm_start: Plan | None = None,
     watch: Watch | None = None,
     reorder_stages: bool = False,
+    patience: float = 1.0,
 ) -> Outcome:
     """
     Find the fastest plan within the memory limits, and a bound on any plan.
@@ -57,6 +59,9 @@ def plan_pipeline(
     reorder_stages
         Choose as well which device does the work of which stage: speeds and memory limits
         that differ between stages move together.
+    patience
+        How many times as late as usual the clock may stop a run: more than 1 for runs that
+        share cores with others, and must be repeatable all the same.
 
     Returns
     -------
@@ -69,10 +74,8 @@ def plan_pipeline(
         When an option can not be, or the plan to begin with is none of this problem.
     NoPlanFoundError
         When the limit passed before any plan was found.
-    SolverError
-        When the solver is needed to find a first plan and fails.
     """
-    _check_options(time_limit_s, gap, seed, threads)
+    check_options(time_limit_s, gap, seed, threads)
     _check_fix(problem)
     known = None if warm_start is None else _plan_for(problem, warm_start)
     ways = _ways(problem)
@@ -80,6 +83,27 @@ def plan_pipeline(
         check_reordering(problem)
     compile_kernels()  # before the clock starts: a first run compiles for some 20 s
     options: dict[str, Any] = {"gap": gap, "seed": seed, "threads": threads, "watch": watch}
+    met = Met()
+    try:
+        with plans_met(met):
+            return _planned(problem, ways, time_limit_s, known, patience, reorder_stages, options)
+    except KeyboardInterrupt:  # wherever it was, what was met is not lost
+        outcome = met.outcome(problem, seed)
+        if outcome is None:
+            raise
+        return outcome
+
+
+def _planned(
+    problem: Problem,
+    ways: tuple[Way, ...],
+    time_limit_s: float,
+    known: Plan | None,
+    patience: float,
+    reorder_stages: bool,
+    options: dict[str, Any],
+) -> Outcome:
+    """Plan in the way that the problem and the options ask for."""
     if reorder_stages:
         return plan_orders(
             problem,
@@ -95,13 +119,14 @@ def plan_pipeline(
             ways,
             time_limit_s=time_limit_s,
             known=known,
+            patience=patience,
             **options,
         )
     sets = type_sets(problem)
     runs = (
         Run(
             problem=each,
-            budget=budget_for(each, time_limit_s / len(sets)),
+            budget=budget_for(each, time_limit_s / len(sets), patience),
             **options,
             known=None if known is None else _plan_for(each, known, refuse=False),
         )
@@ -110,7 +135,15 @@ def plan_pipeline(
     return next(runs).outcome() if sets[0] is problem else _best_of(problem, runs)
 
 
-def _check_options(time_limit_s: float, gap: float, seed: int, threads: int) -> None:
+def check_options(time_limit_s: float, gap: float, seed: int, threads: int = 1) -> None:
+    """
+    Refuse options of ``plan_pipeline`` that can not be.
+
+    Raises
+    ------
+    InputError
+        With all faults at once.
+    """
     faults = []
     if not 0.0 < time_limit_s <= 1e6:
         faults.append(f"time-limit must be above 0 and at most 1,000,000 seconds (got {time_limit_s!r})")
@@ -229,7 +262,7 @@ def _best_of(problem: Problem, runs: Iterator[Run]) -> Outcome:
         if best is not None and best.plan is not None:
             run.best = simulate(best.plan)
         if best is not None and best.stopped_by is StoppedBy.INTERRUPT:
-            bound_ms = min(bound_ms, lower_bound(run.problem))
+            bound_ms = min(bound_ms, lower_bound(run.problem, BOUNDED * run.budget.stop_s))
             continue
         try:
             outcome = run.outcome()

@@ -7,6 +7,7 @@ from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy, WithoutTarget
 from sapp_ppb.planner.planning import plan_pipeline
 from sapp_ppb.planner.run import PROVEN, Watch
 from sapp_ppb.problem import Problem
+from sapp_ppb.targets import is_nested, target_named
 
 
 def with_cost_of_target(
@@ -26,9 +27,11 @@ def with_cost_of_target(
     -------
     Outcome
         The same, with what is known of plans without the target; unchanged where
-        there is no plan or no target.
+        there is no plan or no target, or where planning was interrupted.
     """
     problem, plan = outcome.problem, outcome.plan
+    if outcome.stopped_by is StoppedBy.INTERRUPT:
+        return outcome
     if plan is None or problem.target is None or outcome.step_ms is None:
         return outcome
     if not target_restricts(problem):
@@ -47,7 +50,8 @@ def with_cost_of_target(
     known = WithoutTarget(
         makespan_ms=min(answer.step_ms, outcome.step_ms), lower_bound_ms=answer.lower_bound_ms or 0.0
     )
-    return _with_bound(replace(outcome, without_target=known), known.lower_bound_ms)
+    told = _with_bound(replace(outcome, without_target=known), known.lower_bound_ms)
+    return replace(told, stopped_by=StoppedBy.INTERRUPT) if answer.stopped_by is StoppedBy.INTERRUPT else told
 
 
 def _with_bound(outcome: Outcome, bound_ms: float) -> Outcome:
@@ -64,11 +68,18 @@ def target_restricts(problem: Problem) -> bool:
     """
     Whether a target leaves out any plan.
 
-    Of MindFormers, nested types of one kind of layer matter only where SELECTIVE and COMM compete.
+    None has words for strategies.  One whose only way is the problem itself leaves out nothing
+    else, unless types are nested; those of one kind of layer matter only where SELECTIVE and
+    COMM compete.
     """
     if problem.target is None:
         return False
-    if problem.target != "mindformers" or len(problem.model.bodies) > 1:
+    has_strategies = len(problem.model.types) > len(Recompute)
+    if has_strategies or any(
+        way.problem is not problem for way in target_named(problem.target).ways(problem)
+    ):
         return True
+    if not is_nested(problem.target):
+        return False
     types = problem.considered(problem.model.bodies[0])
-    return Recompute.SELECTIVE in types and Recompute.COMM in types
+    return len(problem.model.bodies) > 1 or (Recompute.SELECTIVE in types and Recompute.COMM in types)

@@ -18,12 +18,13 @@ import numpy as np
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
-from sapp_ppb.planner.bounds import lower_bound, work_bound
-from sapp_ppb.planner.budget import Budget, budget_for
-from sapp_ppb.planner.infeasible import find_shortage
-from sapp_ppb.planner.least_memory import least_memory
+from sapp_ppb.planner.met import tell_met
+from sapp_ppb.planner.proof.bounds import lower_bound, work_bound
 from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch, may_be
-from sapp_ppb.planner.search import Search
+from sapp_ppb.planner.search.annealing import Search
+from sapp_ppb.planner.search.budget import Budget, budget_for
+from sapp_ppb.planner.shortage.infeasible import find_shortage
+from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import Timeline, simulate
@@ -63,6 +64,7 @@ def plan_ways(
     threads: int,
     known: Plan | None,
     watch: Watch | None,
+    patience: float = 1.0,
 ) -> Outcome:
     """
     Find the best plan of several ways.
@@ -77,21 +79,23 @@ def plan_ways(
         For all of them together.
     known
         A plan to begin with; it is used where a way can say it.
+    patience
+        As of ``plan_pipeline``.
 
     Raises
     ------
     NoPlanFoundError
         When the limit passed before any plan was found.
-    SolverError
-        When the solver is needed to find a first plan and fails.
     """
     started = time.monotonic()
     best, tasted = _taste(ways, time_limit_s / len(ways), seed, known)
     if best is None and _nothing_fits(ways):
         return _infeasible(problem, ways, started, seed)
     options = {"gap": gap, "seed": seed, "watch": watch, "threads": threads}
-    deadline = started + budget_for(problem, time_limit_s).stop_s
-    rivals = _Rivals(tasted=tasted, best=best, known=known, deadline=deadline, options=options)
+    deadline = started + budget_for(problem, time_limit_s, patience).stop_s
+    rivals = _Rivals(
+        tasted=tasted, best=best, known=known, deadline=deadline, patience=patience, options=options
+    )
     left_s = time_limit_s
     for each in sorted(range(len(ways)), key=lambda number: tasted[number].step_ms):
         if each in (still_open := rivals.open_ways()):
@@ -136,10 +140,12 @@ class _Rivals:
         best: Timeline | None,
         known: Plan | None,
         deadline: float,
+        patience: float,
         options: dict[str, Any],
     ) -> None:
         self._problems = [each.way.problem for each in tasted]
         self._known, self._deadline, self._options = known, deadline, options
+        self._patience = patience
         self.best = best
         self.bounds_ms = [each.bound_ms for each in tasted]
         self.met: list[Plan] = []
@@ -169,7 +175,7 @@ class _Rivals:
         problem = self._problems[number]
         run = Run(
             problem=problem,
-            budget=_until(budget_for(problem, seconds), self._deadline),
+            budget=_until(budget_for(problem, seconds, self._patience), self._deadline),
             known=_as_plan_of(problem, self._known),
             best=self.best,
             **self._options,
@@ -219,12 +225,13 @@ def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
     least = float((tables.forward_ms + np.minimum(none, more)).min())
     stage_ms = float(most_work_ms(problem, cutoff_ms * (1 + 1e-9)).max())
     most = max(1, math.floor(stage_ms / least + 1e-9))
-    if rule.first > most:
+    least_first = rule.first // rule.chunks  # dealt layers differ by one from chunk to chunk
+    if least_first > most:
         return math.inf
     bodies = problem.model.bodies
     subject = len(bodies) - rule.entries_left
     never = sum(layer.count for layer in bodies[subject:])
-    picked = max(0.0, problem.model.body_count * rule.first / most - never)
+    picked = max(0.0, problem.model.body_count * least_first / most - never)
     extra = max(0.0, float((more - none)[:subject].min()))
     share = problem.micro_batches * least_share_worked(problem) / sum(problem.speed_per_stage)
     return max(known_ms, work_bound(problem) + share * picked * extra)
@@ -240,7 +247,7 @@ def _taste(
         cutoff_ms = math.inf if best is None else best.step_ms
         bound_ms = bound_within(way.problem, cutoff_ms, 0.0)
         if bound_ms < cutoff_ms:
-            bound_ms = max(bound_ms, lower_bound(way.problem))
+            bound_ms = max(bound_ms, lower_bound(way.problem, seconds))
         found = [simulate(plan) for plan in (_as_plan_of(way.problem, known),) if plan is not None]
         if bound_ms < cutoff_ms:
             moves = int(min(_TASTING_MOVES, _TASTED * budget_for(way.problem, seconds).moves))
@@ -257,6 +264,7 @@ def _taste(
         tasted.append(_Tasted(way=way, timeline=timeline, bound_ms=bound_ms))
         if timeline is not None and (best is None or timeline.step_ms < best.step_ms):
             best = timeline
+            tell_met(timeline)
     return best, tasted
 
 
@@ -266,7 +274,7 @@ def _follows_places(way: Way) -> bool:
 
 def _lightest(way: Way, bound_ms: float) -> tuple[Timeline | None, float]:
     """Take the plan that holds least, where a search finds none that fits."""
-    least = least_memory(way.problem, any_that_fits=True, time_limit_s=_LEAST_MEMORY_S)
+    least = least_memory_if_known(way.problem, any_that_fits=True, time_limit_s=_LEAST_MEMORY_S)
     if least.over_mb > PROVEN * min(way.problem.limit_per_stage_mb):
         return None, math.inf
     timeline = None if least.plan is None else simulate(least.plan)
@@ -283,7 +291,7 @@ def _as_plan_of(problem: Problem, plan: Plan | None) -> Plan | None:
     if plan is None or not all(
         r in problem.considered(layer)
         for k, layer in enumerate(problem.model.bodies)
-        for r in Recompute
+        for r in problem.model.types
         if plan.counts[k, r].any()
     ):
         return None
@@ -294,7 +302,7 @@ def _nothing_fits(ways: Sequence[Way]) -> bool:
     """Whether even what holds least does not fit: all of one type, or the lightest where places decide."""
     followers = [way for way in ways if _follows_places(way)][:1]  # one stands for all of them
     return all(
-        least_memory(way.problem, time_limit_s=_LEAST_MEMORY_S).over_mb
+        least_memory_if_known(way.problem, time_limit_s=_LEAST_MEMORY_S).over_mb
         > PROVEN * min(way.problem.limit_per_stage_mb)
         for way in [*(way for way in ways if not _follows_places(way)), *followers]
     )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from os import PathLike
 
+from sapp_ppb.costs import Model
 from sapp_ppb.errors import InputError
 from sapp_ppb.files import is_folder, is_there, opened
 from sapp_ppb.plan import PLAN_FORMAT
@@ -19,6 +20,8 @@ class Framework(StrEnum):
     MINDFORMERS = "mindformers"
     MEGATRON = "megatron"
     TORCHTITAN = "torchtitan"
+    MINDSPEED = "mindspeed"
+    HYPERPARALLEL = "hyperparallel"
     COLOSSALAI = "colossalai"
     DEEPSPEED = "deepspeed"
     PYTORCH = "pytorch"
@@ -28,9 +31,10 @@ class Framework(StrEnum):
 
 _KNOWN = (
     "a YAML of MindFormers (with parallel_config or recompute_config), a model_config.yaml, argument list or "
-    "launch script of Megatron-LM (with --pipeline-model-parallel-size), a TOML or Python configuration of "
-    "torchtitan, Python of Colossal-AI (HybridParallelPlugin), DeepSpeed (PARTS) or PyTorch's pipelining "
-    "(PIPELINE_STAGES or split_spec) or a JSON of such names, a CSV of layers "
+    "launch script of Megatron-LM (with --pipeline-model-parallel-size) or MindSpeed (with its own flags), a "
+    "TOML or Python configuration of torchtitan, a YAML (pipeline_config) or result (stage_partition) of "
+    "HyperParallel's PPOptimizer, Python of Colossal-AI (HybridParallelPlugin), DeepSpeed (PARTS) or "
+    "PyTorch's pipelining (PIPELINE_STAGES or split_spec) or a JSON of such names, a CSV of layers "
     "(index,name,stage,chunk,recompute) and a JSON of layers (sapp-ppb-layers)"
 )
 # Names that the Python or JSON of a framework has, and no other.
@@ -42,6 +46,8 @@ _LITERALS = (
 _OF_TORCHTITAN = re.compile(r"\btorchtitan\b|\bpipeline_parallel_degree\b|_per_model_part\b")
 _PLAN = re.compile(rf'"format"\s*:\s*"{PLAN_FORMAT}"')
 _LAYERS = re.compile(r'"format"\s*:\s*"sapp-ppb-layers"')
+_RESULT = re.compile(r'"stage_partition"\s*:')  # of HyperParallel's PPOptimizer
+_INPUTS = re.compile(r"^pipeline_config\s*:", re.M)
 _HEADER = re.compile(r'"?index"?\s*,\s*"?name"?\s*,\s*"?stage"?\s*,')
 _MINDFORMERS = re.compile(
     r"^(parallel_config|recompute_config|swap_config)\s*:|"
@@ -50,6 +56,13 @@ _MINDFORMERS = re.compile(
 )
 _INIT = re.compile(r"^(time_config|profiling_config|memory_usage)\s*:", re.M)  # of the older tool
 _ARGUMENTS = re.compile(r"^\s*MODEL_ARGS\s*:", re.M)
+# Flags that MindSpeed has and Megatron-LM has not.
+_OF_MINDSPEED = re.compile(
+    r"(?<![\w-])--(pipeline-num-transformer-layers|num-layer-list|noop-layers|schedules-method|"
+    r"dualpipev-dw-detach|moe-fb-overlap|enable-recompute-layers-per-pp-rank|recompute-in-(bubble|advance)|"
+    r"recompute-(activation-function|norm)|swap-attention|smart-swap|adaptive-recompute-device-size|"
+    r"adaptive-memory-optimization|automated-pipeline|reuse-fp32-param|use-fused-(rmsnorm|swiglu))(?![\w])"
+)
 _FLAGS = re.compile(
     r"(?<![\w-])--(pipeline-model-parallel-\w|num-layers(?![\w-])|recompute-(granularity|method|num-layers)|"
     r"decoder-(first|last)-pipeline-num-layers|account-for-(embedding|loss)-in-pipeline-split|"
@@ -85,10 +98,13 @@ def framework_of(path: str | PathLike[str]) -> Framework | None:
         return None
     for framework, is_its in (
         (Framework.JSON, _LAYERS.search),
+        (Framework.HYPERPARALLEL, _RESULT.search),
         (Framework.CSV, _HEADER.match),
+        (Framework.MINDSPEED, _OF_MINDSPEED.search),
         (Framework.MEGATRON, _ARGUMENTS.search),
         (Framework.MINDFORMERS, _MINDFORMERS.search),
         (Framework.MEGATRON, _FLAGS.search),
+        (Framework.HYPERPARALLEL, _INPUTS.search),
     ):
         if is_its(text):
             return framework
@@ -122,6 +138,7 @@ def read_config(
     *,
     layers: int | None = None,
     micro_batches: int | None = None,
+    model: Model | None = None,
 ) -> PipelineConfig:
     """
     Read the configuration of any framework.
@@ -134,6 +151,8 @@ def read_config(
         BODY layers of the model, for a framework whose configuration does not say them.
     micro_batches
         Micro-batches of a step, for a framework whose configuration does not say them.
+    model
+        Model whose strategies a list of layers may name; None: recompute types only.
 
     Raises
     ------
@@ -145,7 +164,7 @@ def read_config(
     found = framework_of(path) if framework is None else Framework(framework)
     if found is None:
         raise InputError(str(path), [_not_told(path)])
-    return _reader(found, layers, micro_batches)(path)
+    return _reader(found, layers, micro_batches, model)(path)
 
 
 def _not_told(path: str | PathLike[str]) -> str:
@@ -159,7 +178,7 @@ def _not_told(path: str | PathLike[str]) -> str:
 
 
 def _reader(
-    framework: Framework, layers: int | None, micro_batches: int | None
+    framework: Framework, layers: int | None, micro_batches: int | None, model: Model | None
 ) -> Callable[[str | PathLike[str]], PipelineConfig]:
     """Give the reader of a framework, imported only when it is asked for."""
     if framework is Framework.MINDFORMERS:
@@ -170,6 +189,14 @@ def _reader(
         from sapp_ppb.readers.megatron_config import read_megatron
 
         return lambda path: read_megatron(path, micro_batches)
+    if framework is Framework.MINDSPEED:
+        from sapp_ppb.readers.mindspeed_config import read_mindspeed
+
+        return lambda path: read_mindspeed(path, micro_batches)
+    if framework is Framework.HYPERPARALLEL:
+        from sapp_ppb.readers.hyperparallel_config import read_hyperparallel
+
+        return read_hyperparallel
     if framework is Framework.TORCHTITAN:
         from sapp_ppb.readers.torchtitan_config import read_torchtitan
 
@@ -188,4 +215,4 @@ def _reader(
         return lambda path: read_pytorch(path, layers)
     from sapp_ppb.readers.layer_list import read_layer_list
 
-    return read_layer_list
+    return lambda path: read_layer_list(path, model)

@@ -5,6 +5,8 @@ What the flags mean for a pipeline, by the rules of ``targets/megatron_split.py`
 ``megatron_layout_rules.py`` and ``megatron_recompute.py``.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from os import PathLike
 
 from sapp_ppb.costs.checks import shown
@@ -26,7 +28,7 @@ from sapp_ppb.targets.megatron_split import (
     split_of,
 )
 
-_NOT_MODELLED = {
+NOT_MODELLED = {
     "no-overlap-p2p-communication": "messages hold work up; price that with --p2p-mode blocking",
     "overlap-p2p-communication-warmup-flush": "when messages overlap in warm-up and flush is not modelled",
     "overlap-moe-expert-parallel-comm": "forwards that overlap with backwards are not modelled",
@@ -37,6 +39,43 @@ _NOT_MODELLED = {
     "distribute-saved-activations": "how saved activations are spread is not modelled",
     "rampup-batch-size": "the number of micro-batches is that of the full batch",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """
+    What a framework that builds on Megatron-LM reads in another way.
+
+    Attributes
+    ----------
+    target
+        Its name.
+    own_splits
+        Flags that decide the split besides Megatron-LM's, and that are read.
+    unread_splits, unread_recompute
+        Flags that decide the split or recompute in a way that is not read.
+    not_modelled
+        What a flag does that is not modelled.
+    split
+        Split by what the file gives and the flags of Megatron-LM, where no layout says it,
+        and notes.
+    recompute
+        Flags of recompute with what the framework adds to them.
+    rules
+        Rules of the framework's own that a file breaks, by stages and micro-batches.
+    notes
+        Notes of its own.
+    """
+
+    target: str
+    own_splits: tuple[str, ...] = ()
+    unread_splits: tuple[str, ...] = OTHER_SPLITS
+    unread_recompute: tuple[str, ...] = OTHER_RECOMPUTE
+    not_modelled: Mapping[str, str] = field(default_factory=lambda: NOT_MODELLED)
+    split: Callable[[Values, SplitFlags], tuple[Split, list[str]]] = lambda _, flags: (split_of(flags), [])
+    recompute: Callable[[Values, RecomputeFlags], RecomputeFlags] = lambda _, flags: flags
+    rules: Callable[[Values, int | None, int | None], list[BrokenRule]] = lambda *_: []
+    notes: Callable[[Values, Split], list[str]] = lambda *_: []
 
 
 def read_megatron(path: str | PathLike[str], micro_batches: int | None = None) -> PipelineConfig:
@@ -57,17 +96,31 @@ def read_megatron(path: str | PathLike[str], micro_batches: int | None = None) -
     InputError
         If the file can not be read as what its name says, or gives no flag of a pipeline.
     """
+    return read_flags(path, micro_batches, Dialect(target="megatron"))
+
+
+def read_flags(path: str | PathLike[str], micro_batches: int | None, dialect: Dialect) -> PipelineConfig:
+    """
+    Read what a configuration says of its pipeline in flags of Megatron-LM and of a dialect.
+
+    Raises
+    ------
+    InputError
+        If the file can not be read as what its name says, or gives no flag of a pipeline.
+    """
     values = read_values(path)
+    unread = (*dialect.unread_splits, *dialect.unread_recompute)
     unknown = [
         f"--{name} {reason}; write its value"
         for name, reason in values.unknown.items()
-        if micro_batches is None or name not in BATCH
+        if name not in unread and (micro_batches is None or name not in BATCH)
     ]
-    for name in given_flags(values, (*OTHER_SPLITS, *OTHER_RECOMPUTE)):
+    for name in given_flags(values, unread):
         unknown.append(f"--{name} decides what this reader takes from other flags, and is not read")
     stages = _stages(values)
-    split, notes = _split(values, stages, unknown)
+    split, notes = _split(values, stages, unknown, dialect)
     recompute, found = _recompute(values)
+    recompute = dialect.recompute(values, recompute)
     mtp_layers = max(values.numbers.get("mtp-num-layers", 0), 0)
     if "num-layers" not in values.present and split.cells is not None:
         mtp_layers = "".join(split.cells).count("m")
@@ -77,22 +130,42 @@ def read_megatron(path: str | PathLike[str], micro_batches: int | None = None) -
     batch_rules, missing = list[BrokenRule](), list[str]()
     if micro_batches is None:
         micro_batches, batch_rules, missing = micro_batches_of(values, stages)
-    group, group_broken = group_of(values, stages, split.interleave, micro_batches)
+    schedule = _schedule(split)
+    in_groups = split.interleave if schedule is ScheduleName.INTERLEAVED else 1
+    group, group_broken = group_of(values, stages, in_groups, micro_batches)
+    own_broken = dialect.rules(values, stages, micro_batches)
     return PipelineConfig(
-        target="megatron",
+        target=dialect.target,
         where=str(path),
         stages=stages,
         interleave=split.interleave,
         micro_batches=micro_batches,
-        schedule=ScheduleName.ONE_F_ONE_B if split.interleave == 1 else ScheduleName.INTERLEAVED,
+        schedule=schedule,
         micro_batch_group=group,
-        layers=_layers(values, split.cells, mtp_layers),
+        layers=_layers(values, split, mtp_layers),
         mtp_layers=mtp_layers,
-        types=_types(values, split.cells, stages, recompute),
-        broken=(*rules, *batch_rules, *group_broken, *_offload_rules(values, stages, recompute)),
+        types=_types(values, split, stages, recompute, dialect),
+        broken=(
+            *rules,
+            *batch_rules,
+            *group_broken,
+            *own_broken,
+            *_offload_rules(values, stages, recompute),
+        ),
         unknown=(*unknown, *missing),
-        notes=(*values.notes, *notes, *recompute_notes(recompute), *_other_notes(values, split.interleave)),
+        notes=(
+            *values.notes,
+            *notes,
+            *recompute_notes(recompute),
+            *_other_notes(values, split, dialect),
+        ),
     )
+
+
+def _schedule(split: Split) -> ScheduleName:
+    if split.on_a_v:
+        return ScheduleName.DUALPIPEV
+    return ScheduleName.ONE_F_ONE_B if split.interleave == 1 else ScheduleName.INTERLEAVED
 
 
 def _stages(values: Values) -> int | None:
@@ -106,7 +179,9 @@ def _stages(values: Values) -> int | None:
     return stages if stages > 0 else None
 
 
-def _split(values: Values, stages: int | None, unknown: list[str]) -> tuple[Split, list[str]]:
+def _split(
+    values: Values, stages: int | None, unknown: list[str], dialect: Dialect
+) -> tuple[Split, list[str]]:
     """Layers of every cell, as the layout or the other flags say."""
     broken: list[BrokenRule] = []
     cells = None
@@ -116,7 +191,8 @@ def _split(values: Values, stages: int | None, unknown: list[str]) -> tuple[Spli
         rule = "must be a layout such as Et*3|(tt|)*2tL, or a list of lists of names"
         broken.append(BrokenRule(key=error.where, rule=rule, found=error.faults[0]))
     nothing = Split(cells=None, interleave=1, broken=tuple(broken))
-    decided_elsewhere = given_flags(values, (*OTHER_SPLITS, *(n for n in SPLIT if n in values.unknown)))
+    not_known = [name for name in (*SPLIT, *dialect.own_splits) if name in values.unknown]
+    decided_elsewhere = given_flags(values, (*dialect.unread_splits, *not_known))
     if stages is None and "pipeline-model-parallel-size" not in values.unknown:
         stages_given = values.numbers["pipeline-model-parallel-size"]
         key = "--pipeline-model-parallel-size"
@@ -130,7 +206,11 @@ def _split(values: Values, stages: int | None, unknown: list[str]) -> tuple[Spli
     if "num-layers" not in values.numbers:
         unknown.append("--num-layers is not given; give it")
         return nothing, []
-    return split_of(flags), []
+    try:
+        return dialect.split(values, flags)
+    except InputError as error:
+        fault = BrokenRule(key=error.where, rule="is not what it must be", found=error.faults[0])
+        return replace(nothing, broken=(fault,)), []
 
 
 def _layout(values: Values) -> Cells | None:
@@ -197,9 +277,11 @@ def _recompute(values: Values) -> tuple[RecomputeFlags, list[BrokenRule]]:
     return flags, broken
 
 
-def _layers(values: Values, cells: Cells | None, mtp_layers: int) -> int | None:
+def _layers(values: Values, split: Split, mtp_layers: int) -> int | None:
+    cells = split.cells
     if "num-layers" in values.numbers:
-        return None if "mtp-num-layers" in values.unknown else values.numbers["num-layers"] + mtp_layers
+        layers = values.numbers["num-layers"] + mtp_layers - split.noops
+        return None if "mtp-num-layers" in values.unknown else layers
     if "num-layers" in values.unknown or cells is None:
         return None
     chain = "".join(cells)
@@ -207,12 +289,12 @@ def _layers(values: Values, cells: Cells | None, mtp_layers: int) -> int | None:
 
 
 def _types(
-    values: Values, cells: Cells | None, stages: int | None, recompute: RecomputeFlags
+    values: Values, split: Split, stages: int | None, recompute: RecomputeFlags, dialect: Dialect
 ) -> CellTypes | None:
-    not_known = given_flags(values, OTHER_RECOMPUTE) or [n for n in RECOMPUTE if n in values.unknown]
-    if cells is None or stages is None or not_known:
+    not_known = given_flags(values, dialect.unread_recompute) or [n for n in RECOMPUTE if n in values.unknown]
+    if split.cells is None or stages is None or not_known:
         return None
-    return types_of(cells, stages, recompute)
+    return types_of(split.cells, stages, recompute, on_a_v=split.on_a_v)
 
 
 def _offload_rules(values: Values, stages: int | None, recompute: RecomputeFlags) -> list[BrokenRule]:
@@ -228,9 +310,10 @@ def _offload_rules(values: Values, stages: int | None, recompute: RecomputeFlags
     ]
 
 
-def _other_notes(values: Values, chunks: int) -> list[str]:
-    notes = [f"--{name}: {_NOT_MODELLED[name]}" for name in given_flags(values, _NOT_MODELLED)]
-    if chunks == 1 and GROUP_SIZE in values.numbers:
+def _other_notes(values: Values, split: Split, dialect: Dialect) -> list[str]:
+    notes = [f"--{name}: {dialect.not_modelled[name]}" for name in given_flags(values, dialect.not_modelled)]
+    notes += dialect.notes(values, split)
+    if split.interleave == 1 and GROUP_SIZE in values.numbers:
         notes.append(f"{GROUP} {shown(values.numbers[GROUP_SIZE])} means nothing with one chunk a stage")
     if "global-batch-size" not in values.present and "micro-batch-size" in values.numbers:
         notes.append("--global-batch-size is not given; Megatron-LM then runs one micro-batch a step")

@@ -18,6 +18,7 @@ from sapp_ppb.readers.text_file import read_text
 from sapp_ppb.readers.yaml_file import read_yaml
 from sapp_ppb.targets.config import BrokenRule
 from sapp_ppb.targets.megatron_flags import GROUP_SIZE, RECOMPUTE, SPLIT, SWITCHES, flag_name, is_module
+from sapp_ppb.targets.mindspeed_flags import OWN_SPLITS
 from sapp_ppb.targets.shell_arguments import Argument, expand, shell_arguments
 
 LARGEST_FILE_MB = 1
@@ -31,9 +32,17 @@ BATCH = (
     "nproc-per-node",
 )
 _TEXTS = frozenset(
-    {"pipeline-model-parallel-layout", "recompute-granularity", "recompute-method", "recompute-modules"}
+    {
+        "pipeline-model-parallel-layout",
+        "recompute-granularity",
+        "recompute-method",
+        "recompute-modules",
+        *OWN_SPLITS,
+    }
 )
-_KNOWN = frozenset({*SPLIT, *RECOMPUTE, *BATCH, *SWITCHES, GROUP_SIZE, "cpu-offloading-num-layers"})
+_KNOWN = frozenset(
+    {*SPLIT, *RECOMPUTE, *OWN_SPLITS, *BATCH, *SWITCHES, GROUP_SIZE, "cpu-offloading-num-layers"}
+)
 
 
 @dataclass(kw_only=True)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import Recompute, RecomputeType
 from sapp_ppb.costs.cost import estimated_words
 from sapp_ppb.plan import Bubble, Outcome, Plan, Shortage, Status, StoppedBy, WithoutTarget
 from sapp_ppb.problem import Problem
@@ -14,7 +14,7 @@ from sapp_ppb.targets import target_named
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
 
-_SHOWN_KINDS = 4
+_SHOWN_KINDS = 5
 _SAME = 1e-6  # two makespans are the same within this share, as where a plan is called optimal
 _STOPPED = {
     StoppedBy.PROOF: "nothing is left to find",
@@ -148,7 +148,7 @@ def _gap_text(outcome: Outcome) -> str:
     """Say the gap, rounded up; one within which a plan counts as optimal is none."""
     if outcome.gap is None:
         return ""
-    return _rounded_up(0.0 if outcome.status is Status.OPTIMAL else outcome.gap)
+    return rounded_up(0.0 if outcome.status is Status.OPTIMAL else outcome.gap)
 
 
 def share_text(used: float) -> str:
@@ -177,16 +177,24 @@ def target_text(outcome: Outcome, free: WithoutTarget) -> str:
     title = target_named(outcome.problem.target or "").title
     if makespan_ms <= free.lower_bound_ms * (1 + _SAME):
         return f"what {title} can not say costs nothing: no plan at all is faster"
-    most = f"at most {_rounded_up(makespan_ms / free.lower_bound_ms - 1)}" if free.lower_bound_ms else ""
+    most = f"at most {rounded_up(makespan_ms / free.lower_bound_ms - 1)}" if free.lower_bound_ms else ""
     if makespan_ms <= free.makespan_ms * (1 + _SAME):
         return f"no faster plan was found without {title}'s limits; they cost {most or 'an unknown share'}"
-    cost = f"{title}'s limits cost {_rounded_up(makespan_ms / free.makespan_ms - 1)}"
+    cost = f"{title}'s limits cost {rounded_up(makespan_ms / free.makespan_ms - 1)}"
     is_proven = free.makespan_ms <= free.lower_bound_ms * (1 + _SAME)
     rest = "" if is_proven or not most else f", and {most}"
     return f"{cost}: without them a step takes {free.makespan_ms:,.1f} ms{rest}"
 
 
-def _rounded_up(share: float) -> str:
+def rounded_up(share: float) -> str:
+    """
+    Say a gap or a cost as a percentage that is never less than it.
+
+    Examples
+    --------
+    >>> rounded_up(0.00561)
+    '0.57%'
+    """
     return f"{math.ceil(round(share * 1e4, 6)) / 1e4:.2%}"
 
 
@@ -252,39 +260,38 @@ def limit_text(limit_mb: float) -> str:
 
 def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     """
-    Say the layers of a cell, and how many of them are recomputed how.
+    Say the layers of a cell, and how many of them are recomputed how or under which strategy.
 
-    With several BODY kinds, but not too many to name, each is named.
+    With several BODY kinds, but not too many to name, each is named; entries whose names differ
+    by the number at their end alone, as in ``mamba.3``, are of one kind.
     """
     problem = plan.problem
     cell = problem.order.placement.cell_of(stage, chunk, problem.stages)
-    bodies = problem.model.bodies
     counts = plan.counts[:, :, cell]
-    if len(bodies) == 1 or len(bodies) > _SHOWN_KINDS:
-        words = [counts_text(counts.sum(axis=0).tolist())]
+    types = problem.model.types
+    kinds = [layer.family for layer in problem.model.bodies]
+    if not 1 < len(set(kinds)) <= _SHOWN_KINDS:
+        words = [counts_text(counts.sum(axis=0).tolist(), types)]
     else:
+        of_kind = {kind: counts[[other == kind for other in kinds]].sum(axis=0) for kind in kinds}
         words = [
-            f"{layer.name} {counts_text(row.tolist())}"
-            for layer, row in zip(bodies, counts, strict=True)
-            if row.any()
+            f"{kind} {counts_text(row.tolist(), types)}" for kind, row in of_kind.items() if row.any()
         ] or ["0"]
     head = ["head"] if cell == 0 and problem.model.heads else []
     tail = ["tail"] if cell == problem.cells - 1 and problem.model.tails else []
     return " + ".join([*head, *words, *tail])
 
 
-def counts_text(counts: Sequence[int]) -> str:
+def counts_text(counts: Sequence[int], types: Sequence[RecomputeType] = tuple(Recompute)) -> str:
     """
-    Say how many layers, and how many of them are recomputed.
+    Say how many layers, and how many of them are recomputed or under a strategy.
 
     Examples
     --------
     >>> counts_text([1, 0, 0, 0, 2])
     '3 (2 full)'
     """
-    recomputed = [
-        f"{counts[r]} {r.label}" for r in reversed(Recompute) if r is not Recompute.NONE and counts[r]
-    ]
+    recomputed = [f"{counts[r]} {r.label}" for r in reversed(types) if r is not Recompute.NONE and counts[r]]
     return f"{sum(counts)} ({', '.join(recomputed)})" if recomputed else str(sum(counts))
 
 

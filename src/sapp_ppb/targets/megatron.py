@@ -15,10 +15,11 @@ from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets.megatron_split import group_rules, interleave_rules
 from sapp_ppb.targets.recompute_modes import follows, most_in_a_cell, only_type, with_one_type, with_rule
+from sapp_ppb.targets.strategies import strategy_faults
 from sapp_ppb.targets.target import Target, Way
 
 SCHEDULES = (ScheduleName.ONE_F_ONE_B, ScheduleName.INTERLEAVED)
-_FULL = "--recompute-granularity full"
+FULL_WORDS = "--recompute-granularity full"
 
 
 def refuses(problem: Problem) -> tuple[str, ...]:
@@ -28,11 +29,11 @@ def refuses(problem: Problem) -> tuple[str, ...]:
         names = " or ".join(name.value for name in SCHEDULES)
         faults.append(f"Megatron-LM has no schedule {problem.schedule_name.value}; use {names}")
     elif problem.schedule_name is ScheduleName.INTERLEAVED:
-        faults += _group_faults(problem)
+        faults += group_faults(problem)
     return tuple(faults)
 
 
-def _group_faults(problem: Problem) -> list[str]:
+def group_faults(problem: Problem) -> list[str]:
     """Rules of the interleaved schedule and of ``microbatch_group_size_per_vp_stage``."""
     stages, micro_batches, group = problem.stages, problem.micro_batches, problem.micro_batch_group
     if group == "remainder-first" and micro_batches % stages:
@@ -63,11 +64,11 @@ def recompute_words(plan: Plan) -> str | None:
     if kind is Recompute.SELECTIVE:
         return "--recompute-granularity selective"
     if kind is Recompute.FULL:
-        return f"{_FULL} --recompute-method uniform --recompute-num-layers 1"
+        return f"{FULL_WORDS} --recompute-method uniform --recompute-num-layers 1"
     per_cell = plan.counts[:, Recompute.FULL].sum(axis=0)
     layers = int(per_cell.max())
     if layers and follows(plan, [block_rule(plan.problem, layers)]):
-        return f"{_FULL} --recompute-method block --recompute-num-layers {layers}"
+        return f"{FULL_WORDS} --recompute-method block --recompute-num-layers {layers}"
     return None
 
 
@@ -75,7 +76,7 @@ def ways(problem: Problem) -> tuple[Way, ...]:
     """List the settings of recompute that Megatron-LM has, each with the problem that it leaves."""
     most = most_in_a_cell(problem)
     found = (
-        *with_one_type(problem, Recompute.FULL, f"{_FULL} --recompute-method uniform"),
+        *with_one_type(problem, Recompute.FULL, f"{FULL_WORDS} --recompute-method uniform"),
         *with_one_type(problem, Recompute.NONE, "no recompute"),
         *with_one_type(problem, Recompute.SELECTIVE, "--recompute-granularity selective"),
     )
@@ -85,7 +86,7 @@ def ways(problem: Problem) -> tuple[Way, ...]:
         for way in with_rule(
             problem,
             block_rule(problem, layers),
-            f"{_FULL} --recompute-method block --recompute-num-layers {layers}",
+            f"{FULL_WORDS} --recompute-method block --recompute-num-layers {layers}",
         )
     )
     return (*found, *blocks)
@@ -93,16 +94,16 @@ def ways(problem: Problem) -> tuple[Way, ...]:
 
 def unsaid(plan: Plan) -> tuple[str, ...]:
     """Say why Megatron-LM can not express a plan."""
-    faults = list(refuses(plan.problem))
-    if recompute_words(plan) is None:
+    faults = [*refuses(plan.problem), *strategy_faults(plan, "Megatron-LM")]
+    if not plan.strategies and recompute_words(plan) is None:
         faults.append(
             "one recompute setting holds for the whole model: full for the first N layers of every chunk, "
             "the same N everywhere, full or selective for every layer, or none; this plan needs more"
         )
-    return (*faults, *_mtp_faults(plan))
+    return (*faults, *mtp_faults(plan))
 
 
-def _mtp_faults(plan: Plan) -> list[str]:
+def mtp_faults(plan: Plan) -> list[str]:
     """All layers of multi-token prediction stand in one cell, in the last chunk of its stage."""
     entries = [k for k, layer in enumerate(plan.problem.model.bodies) if layer.is_mtp]
     cells = sorted({int(cell) for cell in plan.counts[entries].sum(axis=(0, 1)).nonzero()[0]})

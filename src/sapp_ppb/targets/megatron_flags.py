@@ -32,6 +32,9 @@ SWITCHES = frozenset(
         "moe-layer-recompute",
         "checkpoint-activations",
         "no-overlap-p2p-communication",
+        "enable-recompute-layers-per-pp-rank",
+        "recompute-in-bubble",
+        "recompute-in-advance",
     }
 )
 # Flags of Megatron-LM, and of those who build on it, that decide a split or recompute in another way.

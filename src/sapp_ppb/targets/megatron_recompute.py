@@ -29,12 +29,15 @@ class RecomputeFlags:
         ``full`` or ``selective``, ``block`` or ``uniform``, and N.
     modules
         What selective recomputes.
+    per_rank
+        Whether N of block counts the layers of a stage, dealt over its chunks (MindSpeed).
     """
 
     granularity: str | None = None
     method: str | None = None
     layers: int | None = None
     modules: tuple[str, ...] = ()
+    per_rank: bool = False
 
 
 def recompute_rules(flags: RecomputeFlags, *, mtp_layers: int) -> tuple[BrokenRule, ...]:
@@ -111,9 +114,16 @@ def recompute_notes(flags: RecomputeFlags) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def types_of(cells: Cells, stages: int, flags: RecomputeFlags) -> CellTypes | None:
+def types_of(cells: Cells, stages: int, flags: RecomputeFlags, *, on_a_v: bool = False) -> CellTypes | None:
     """
     Type of each layer of each cell.
+
+    Parameters
+    ----------
+    cells
+        Letters of each cell; ``n`` is an empty place, which counts for block (MindSpeed).
+    on_a_v
+        Whether the second chunk of a stage comes back from the last stage to the first.
 
     Returns
     -------
@@ -131,16 +141,41 @@ def types_of(cells: Cells, stages: int, flags: RecomputeFlags) -> CellTypes | No
         flags.granularity == "full" and (flags.method is None or flags.layers is None)
     ):
         return None
-    of_cell = [_of_cell(cell.count("t"), cell.count("m"), flags) for cell in cells]
-    return tuple(tuple(of_cell[first : first + stages]) for first in range(0, len(cells), stages))
+    chunks = len(cells) // stages
+    full = [flags.layers or 0] * chunks
+    if flags.per_rank and not on_a_v:
+        full = [dealt(full[chunk], chunk, chunks) for chunk in range(chunks)]
+    of_cell = [_of_cell(cell, full[k // stages], flags) for k, cell in enumerate(cells)]
+    rows = [tuple(of_cell[first : first + stages]) for first in range(0, len(cells), stages)]
+    return tuple(row[::-1] if on_a_v and chunk % 2 else row for chunk, row in enumerate(rows))
 
 
-def _of_cell(decoders: int, mtp: int, flags: RecomputeFlags) -> tuple[Recompute, ...]:
+def dealt(layers: int, chunk: int, chunks: int) -> int:
+    """
+    First layers of a chunk that block recomputes, when N is counted by stage (MindSpeed).
+
+    Layer l of chunk v is recomputed where l V + v < N, as they are dealt round and round;
+    what a chunk is too short for goes to no other.
+
+    Examples
+    --------
+    >>> [dealt(5, chunk, 3) for chunk in range(3)]  # chunks 0, 1, 2, 0, 1
+    [2, 2, 1]
+    """
+    return max(0, -((chunk - layers) // chunks))
+
+
+def _of_cell(cell: str, full: int, flags: RecomputeFlags) -> tuple[Recompute, ...]:
     if flags.granularity == "selective":
-        return (Recompute.SELECTIVE,) * (decoders + mtp)
-    if flags.granularity != "full":
-        return (Recompute.NONE,) * (decoders + mtp)
-    if flags.method != "block":
-        return (Recompute.FULL,) * (decoders + mtp)
-    full = min(max(flags.layers or 0, 0), decoders)
-    return (Recompute.FULL,) * full + (Recompute.NONE,) * (decoders - full + mtp)
+        everywhere = Recompute.SELECTIVE
+    else:
+        everywhere = Recompute.FULL if flags.granularity == "full" else Recompute.NONE
+    if everywhere is not Recompute.FULL or flags.method != "block":
+        return (everywhere,) * (cell.count("t") + cell.count("m"))
+    places = [letter for letter in cell if letter in "tn"]
+    decoders = [
+        Recompute.FULL if place < full else Recompute.NONE
+        for place, letter in enumerate(places)
+        if letter == "t"
+    ]
+    return (*decoders, *[Recompute.NONE] * cell.count("m"))

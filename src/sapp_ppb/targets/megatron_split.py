@@ -79,11 +79,17 @@ class Split:
         Chunks of a stage.
     broken
         Rules that the flags break.
+    on_a_v
+        Whether the second chunk of a stage comes back from the last stage (MindSpeed).
+    noops
+        Places that hold no layer (MindSpeed).
     """
 
     cells: Cells | None
     interleave: int
     broken: tuple[BrokenRule, ...]
+    on_a_v: bool = False
+    noops: int = 0
 
 
 def split_of(flags: SplitFlags) -> Split:

@@ -5,14 +5,21 @@ from dataclasses import dataclass
 
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
+from sapp_ppb.simulator import Timeline
 from sapp_ppb.targets import target_named
 from sapp_ppb.targets.target import Target
 from sapp_ppb.writers.colossalai import colossalai_into, colossalai_text
 from sapp_ppb.writers.deepspeed import deepspeed_into, deepspeed_text
+from sapp_ppb.writers.hyperparallel import (
+    hyperparallel_into,
+    hyperparallel_text,
+    hyperparallel_timed_text,
+)
 from sapp_ppb.writers.layer_list import layers_csv_text, layers_json_text
 from sapp_ppb.writers.megatron import megatron_into, megatron_text
 from sapp_ppb.writers.mindformers_config import mindformers_text
 from sapp_ppb.writers.mindformers_edit import mindformers_into
+from sapp_ppb.writers.mindspeed import mindspeed_into, mindspeed_text
 from sapp_ppb.writers.pytorch import CSV_FILE, pytorch_csv, pytorch_into, pytorch_text
 from sapp_ppb.writers.torchtitan import torchtitan_into, torchtitan_text
 
@@ -35,6 +42,9 @@ class Export:
     into
         Text of a configuration that exists, its name, and a plan give the text with the
         plan in it; None for a form that is always written whole.
+    timed_text
+        The same as ``text`` with what the simulator says of the plan; None where it says
+        nothing to the framework.
     beside, beside_names
         Texts of further files that a folder gets, by name, and those names; None where
         there are none.
@@ -47,16 +57,23 @@ class Export:
     into: Callable[[str, Plan, str], str] | None = None
     beside: Callable[[Plan], Mapping[str, str]] | None = None
     beside_names: tuple[str, ...] = ()
+    timed_text: Callable[[Timeline], str] | None = None
 
     @property
     def file_names(self) -> tuple[str, ...]:
         """Names of the files that a folder gets."""
         return (self.file_name, *self.beside_names)
 
-    def files(self, plan: Plan) -> dict[str, str]:
+    def written(self, plan: Plan, timeline: Timeline | None) -> str:
+        """Text of a plan, with what is known of its timeline where there is a place for that."""
+        if self.timed_text is None or timeline is None:
+            return self.text(plan)
+        return self.timed_text(timeline)
+
+    def files(self, plan: Plan, timeline: Timeline | None) -> dict[str, str]:
         """Texts of a plan by the names of their files, for a folder."""
         more = {} if self.beside is None else self.beside(plan)
-        return {self.file_name: self.text(plan), **more}
+        return {self.file_name: self.written(plan, timeline), **more}
 
     @property
     def target(self) -> Target | None:
@@ -97,6 +114,21 @@ EXPORTS = {
             file_name="torchtitan.toml",
             text=torchtitan_text,
             into=torchtitan_into,
+        ),
+        Export(
+            name="mindspeed",
+            title="MindSpeed",
+            file_name="mindspeed.sh",
+            text=mindspeed_text,
+            into=mindspeed_into,
+        ),
+        Export(
+            name="hyperparallel",
+            title="HyperParallel",
+            file_name="hyperparallel.json",
+            text=hyperparallel_text,
+            timed_text=hyperparallel_timed_text,
+            into=hyperparallel_into,
         ),
         Export(
             name="colossalai",

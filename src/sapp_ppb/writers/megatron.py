@@ -1,13 +1,13 @@
 """A plan in the flags of Megatron-LM: as lines to paste, or put into a file that exists."""
 
 from collections.abc import Iterator
-from typing import Protocol
 
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.targets.megatron import recompute_words, unsaid
 from sapp_ppb.targets.megatron_flags import GROUP_SIZE, OTHER_RECOMPUTE, OTHER_SPLITS, RECOMPUTE, SPLIT
 from sapp_ppb.targets.megatron_layout import cells_of_names, compressed, layout_of, parse_layout
+from sapp_ppb.writers.flag_file import FlagFile, flag_form, put_flags
 
 _LONGEST_SAID = 60
 _LAYOUT = "pipeline-model-parallel-layout"
@@ -77,27 +77,6 @@ def megatron_text(plan: Plan) -> str:
     return " \\\n".join(lines) + "\n"
 
 
-class FlagFile(Protocol):
-    """A file of flags that can be edited, one flag at a time, all else left as it is."""
-
-    text: str
-
-    def __init__(self, text: str, where: str) -> None: ...
-
-    @property
-    def given(self) -> dict[str, object]:
-        """Values by flag; None for one that is not known, or that has none."""
-
-    def replaced(self, name: str, value: str) -> str:
-        """Text with another value for a flag that is given."""
-
-    def added(self, name: str, value: str, after: str | None) -> str:
-        """Text with one more flag, behind another where that is given."""
-
-    def removed(self, name: str) -> str:
-        """Text without a flag that is given."""
-
-
 def megatron_into(text: str, plan: Plan, where: str) -> str:
     """
     Put the flags of a plan into the text of a configuration, and leave every other byte as it is.
@@ -119,36 +98,8 @@ def megatron_into(text: str, plan: Plan, where: str) -> str:
         says the split in another way, or flags stand where they can not be edited safely.
     """
     flags = megatron_flags(plan)
-    make = _form(where)
-    file = make(text, where)
-    _refuse_other_model(file, plan, where)
-    for name in _dropped(flags):
-        while name in file.given:
-            file = make(file.removed(name), where)
-    previous = None
-    for name, value in flags.items():
-        if name not in file.given:
-            file = make(file.added(name, value, previous), where)
-        elif not _means(file.given[name], name, value):
-            file = make(file.replaced(name, value), where)
-        previous = name
-    _check(file, flags, where)
-    return file.text
-
-
-def _form(where: str) -> type[FlagFile]:
-    """Kind of file that a name stands for."""
-    if where.lower().endswith((".yaml", ".yml")):
-        from sapp_ppb.writers.megatron_yaml import YamlFlags
-
-        return YamlFlags
-    if where.lower().endswith(".json"):
-        raise InputError(
-            where, ["JSON of Megatron-LM's flags is read and not edited; paste the flags by hand"]
-        )
-    from sapp_ppb.writers.megatron_script import ScriptFlags
-
-    return ScriptFlags
+    _refuse_other_model(flag_form(where)(text, where), plan, where)
+    return put_flags(text, where, flags, tuple(_dropped(flags)), _means)
 
 
 def _dropped(flags: dict[str, str]) -> Iterator[str]:
@@ -187,15 +138,3 @@ def _means(found: object, name: str, value: str) -> bool:
     except InputError:
         return False
     return cells == parse_layout(value)
-
-
-def _check(file: FlagFile, flags: dict[str, str], where: str) -> None:
-    """Read what was written, and refuse to hand out anything else than the plan."""
-    given = file.given
-    wrong = [
-        name for name, value in flags.items() if name not in given or not _means(given[name], name, value)
-    ]
-    wrong += [name for name in _dropped(flags) if name in given]
-    if wrong:
-        names = ", ".join(f"--{name}" for name in wrong)
-        raise InputError(where, [f"can not be edited safely ({names}); paste the flags by hand"])

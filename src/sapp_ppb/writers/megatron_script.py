@@ -61,9 +61,10 @@ class ScriptFlags:
             raise InputError(self.where, [fault])
         argument = self._editable(near)[0]
         start, stop = argument.flag.start, max(argument.stop, argument.flag.stop)
-        between = self._between(argument)
         written = name.replace("-", "_") if "_" in argument.flag.text.partition("=")[0] else name
-        new = f"--{written}{between}{self._new(argument, value)}"
+        new = f"--{written}"
+        if name not in SWITCHES:
+            new += self._between(argument) + self._new(argument, value)
         line = self.text.rfind("\n", 0, start) + 1
         end = self.text.find("\n", stop)
         end = len(self.text) if end < 0 else end

@@ -59,7 +59,7 @@ class YamlFlags:
         start, stop = self._span(name)
         old = self.text[start:stop]
         if old.startswith("*"):
-            return self.text[:start] + value + self.text[stop:]
+            return self.text[:start] + _as_text(value) + self.text[stop:]
         if anchor := _ANCHOR.match(old):
             if re.search(rf"\*{re.escape(anchor[1])}\b", self.text):
                 fault = f"--{name} has the anchor &{anchor[1]}, which other keys use; write their values out"
@@ -76,7 +76,7 @@ class YamlFlags:
         indent = self.text[line : key.start_mark.index].removeprefix("\ufeff")
         name = name.replace("-", "_") if "_" in written else name
         ending = "\r\n" if "\r\n" in self.text else "\n"
-        new = f"{indent}{'--' if written.startswith('-') else ''}{name}: {value}"
+        new = f"{indent}{'--' if written.startswith('-') else ''}{name}: {_as_text(value)}"
         if after is None:
             return self.text[:line] + new + ending + self.text[line:]
         stop = self._line_after(self._span(near)[1])
@@ -149,7 +149,12 @@ def _like(old: str, value: str) -> str:
     if escapes := _ESCAPES.search(old):
         value = re.sub(r"[|*()]", lambda sign: escapes[0] + sign[0], value)
     if not old:
-        return f" {value}"
+        return f" {_as_text(value)}"
     if old[0] in "'\"":
         return f"{old[0]}{value}{old[0]}"
-    return value + ("\n" if old.endswith("\n") else "")
+    return _as_text(value) + ("\n" if old.endswith("\n") else "")
+
+
+def _as_text(value: str) -> str:
+    """Put quotes round what YAML would read as a list, or fail to, such as [[1,1]*4]."""
+    return f'"{value}"' if value.startswith("[") else value

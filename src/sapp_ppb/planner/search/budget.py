@@ -1,0 +1,81 @@
+"""How much work a time limit buys: fixed before the run, so that a seed has one answer."""
+
+from dataclasses import dataclass
+
+from sapp_ppb.problem import Problem
+
+# Seconds of one move: its own work, then a share for every op that may be timed, every layer
+# that is copied and every entry that a stage can hold.  Somewhat more than a current core takes.
+_MOVE_S = 6e-6
+_PER_OP_S = 0.6e-9
+_PER_LAYER_S = 1e-8
+_PER_ENTRY_S = 1.2e-7
+# When the clock stops a run that takes longer than it was sized to: a share of the limit, and seconds.
+_LATE, _LATER_S = 1.08, 0.8
+# Share of the time limit that the work is sized to, and the seconds, or share, of
+# it that go to the search where branch and bound can follow.
+_USED = 0.85
+_SEARCHED_S = 6.0
+_SEARCHED, _SEARCHED_LONG = 0.15, 0.7
+# Ops from which a step is long: linear programs of that many cells prove little in minutes.
+_LONG = 60_000
+# Units of linear programming (simplex iterations times rows) done in a second, at most, and where
+# there are many cells, as rows of a large program are longer: so many by the number of cells.
+_WORK_A_SECOND, _WORK_OF_CELLS = 4_500_000, 384_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """
+    Work that may be done.
+
+    Attributes
+    ----------
+    moves
+        Moves of the search.
+    work
+        Units of linear programming for branch and bound.
+    stop_s
+        When the clock stops the run all the same.
+    """
+
+    moves: int
+    work: int
+    stop_s: float
+
+
+def number_of_ops(problem: Problem) -> int:
+    """Ops of all stages together."""
+    return sum(len(row) for row in problem.order.rows)
+
+
+def budget_for(problem: Problem, time_limit_s: float, patience: float = 1.0) -> Budget:
+    """
+    Turn seconds into moves.
+
+    Parameters
+    ----------
+    patience
+        How many times as late as usual the clock stops the run.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=100, forward_ms=1)
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=10, micro_batches=100)
+    >>> budget_for(problem, 10.0).moves  # 8.5 s of 6 + 2000 ops x 0.0006 + 100 x 0.01 + 1 x 0.12 us
+    1021634
+    """
+    ops = number_of_ops(problem)
+    model = problem.model
+    move_s = _MOVE_S + _PER_OP_S * ops + _PER_LAYER_S * model.body_count + _PER_ENTRY_S * len(model.bodies)
+    seconds = _USED * time_limit_s
+    searched = seconds
+    if problem.interleave > 1:
+        share = _SEARCHED_LONG if ops >= _LONG else _SEARCHED
+        searched = max(min(seconds / 2, _SEARCHED_S), share * seconds)
+    return Budget(
+        moves=max(100, int(searched / move_s)),
+        work=int((seconds - searched) * min(_WORK_A_SECOND, _WORK_OF_CELLS / problem.cells)),
+        stop_s=patience * (_LATE * time_limit_s + _LATER_S),
+    )
