@@ -93,8 +93,8 @@ def _serve() -> None:
         path = Path(f"/proc/{os.getpid()}/nothing")
         _quietly(reader.name, path)
     for line in sys.stdin:
-        name, _, path = line.rstrip("\n").partition("\t")
-        print(json.dumps(_answer(name, Path(path))), flush=True)
+        name, _, place = line.rstrip("\n").partition("\t")
+        print(json.dumps(_answer(name, Path(place))), flush=True)
 
 
 def _quietly(name: str, path: Path) -> None:

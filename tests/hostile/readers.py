@@ -241,6 +241,42 @@ def _config_of(framework: str) -> Callable[[Path], object]:
     return read
 
 
+def _grid(path: Path) -> object:
+    from sapp_ppb.sweep.grid_options import read_grid
+
+    return read_grid(path, {})
+
+
+_SWEEP: dict[str, object] = {"package": "1", "models": "a", "problems": "b", "options": {}}
+
+
+def _rows(path: Path) -> object:
+    """Open a sweep that was begun; it moves aside what is none, so that it works on a copy."""
+    from sapp_ppb.sweep.store import ROWS_FILE, Store, is_sweep
+
+    folder = path.parent / "sweep"
+    folder.mkdir(exist_ok=True)
+    (folder / ROWS_FILE).write_bytes(path.read_bytes())
+    is_sweep(folder)
+    store = Store(folder, _SWEEP)
+    store.close()
+    return store.answers
+
+
+def _rows_file() -> bytes:
+    """Bounds and answers of a sweep."""
+    import json
+
+    from sapp_ppb.sweep.answer import Answer, RowStatus, to_object
+
+    answer = Answer(
+        status=RowStatus.FEASIBLE, makespan_ms=2.5, peak_memory_mb=(1.0,), counts=(((3,),),), seconds=1.0
+    )
+    header = {"format": "sapp-ppb-sweep", "version": 1, "sweep": _SWEEP}
+    lines = [header, {"place": 1, "bound_ms": 5.5}, {"place": 0, "answer": to_object(answer)}]
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
 def _into(target: str) -> Callable[[Path], object]:
     """Put a plan into a configuration, as ``export --into`` does."""
 
@@ -387,6 +423,44 @@ recompute_config:
 context:
   max_device_memory: "58GB"
 """
+_MINDSPEED = """GPT_ARGS="
+    --num-layer-list 5,5
+    --num-layers 10
+    --pipeline-model-parallel-size 2
+    --micro-batch-size 1
+    --global-batch-size 4
+    --nproc_per_node 2
+    --recompute-method block --recompute-granularity full --recompute-num-layers 1
+"
+torchrun pretrain_gpt.py $GPT_ARGS
+"""
+_MINDSPEED_PLAIN = (
+    "torchrun pretrain_gpt.py --num-layers 10 --pipeline-model-parallel-size 2 --num-layer-list 5,5\n"
+)
+_HYPERPARALLEL = """pipeline_config:
+  pipeline_num: 2
+  num_layer: 10
+  micro_batch_num: 8
+  num_of_interleave: 1
+  vpp_less_memory: false
+  optimization_level: 1
+  memory_limit: 80000
+  constant_memory: 500
+"""
+_RESULT = (
+    '{"stage_partition": [[[0, 0], [1, 0], [2, 4]], [[3, 0], [4, 1]]], "layer_offset": {"Dec": [[1, 0]]}, '
+    '"is_feasible": true, "infeasibility_details": {}, "is_successful": true, "num_of_interleave": 1, '
+    '"pp_degree": 2, "micro_batch_num": 8, "vpp_less_memory": false, "pipeline_bubble": null}'
+)
+_GRID_FILE = """devices: 128
+global-batch: 512
+stages: [4, 8, 16]
+interleave: 1-3
+memory-limit: [56000, 64000, "40000:48000:4000", [64000, 56000, 56000, 56000]]
+schedule: auto
+recompute: [none, full]
+time-limit: 5
+"""
 _LAYER_LINES = "index,name,stage,chunk,recompute\n0,Emb,0,0,\n1,Dec,0,0,full\n2,Dec,1,0,none\n3,Dec,1,0,none\n4,Out,1,0,\n"
 _LAYER_JSON = (
     '{"format": "sapp-ppb-layers", "version": 1, "stages": 2, "interleave": 1, "micro_batches": 4, '
@@ -511,6 +585,12 @@ READERS = (
     _reader("Colossal-AI", "python", "job.py", _text(_COLOSSALAI), _config_of("colossalai")),
     _reader("PyTorch", "python", "job.py", _text(_PYTORCH), _config_of("pytorch")),
     _reader("PyTorch JSON", "json", "job.json", _text(_PYTORCH_JSON), _config_of("pytorch")),
+    _reader("MindSpeed", "text", "run.sh", _text(_MINDSPEED), _config_of("mindspeed")),
+    _reader("HyperParallel", "yaml", "pp.yaml", _text(_HYPERPARALLEL), _config_of("hyperparallel")),
+    _reader("result of HyperParallel", "json", "pp.json", _text(_RESULT), _config_of("hyperparallel")),
+    _reader("grid", "yaml", "grid.yaml", _text(_GRID_FILE), _grid),
+    _reader("rows of a sweep", "text", "begun.jsonl", (_rows_file(),), _rows),
+    _reader("into MindSpeed", "text", "run.sh", _text(_MINDSPEED_PLAIN), _into("mindspeed")),
     _reader("list of layers", "csv", "layers.csv", _text(_LAYER_LINES), _config),
     _reader("JSON of layers", "json", "layers.json", _text(_LAYER_JSON), _config),
     _reader("into MindFormers", "yaml", "run.yaml", _text(_MINDFORMERS), _into("mindformers")),

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from os import PathLike
 from typing import NamedTuple
 
+from sapp_ppb.costs.checks import listed, shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.text_file import in_list, in_mapping, read_text
 
@@ -175,6 +176,6 @@ def _faults_at(place: str, item: object) -> list[str]:
     if isinstance(item, float) and not math.isfinite(item):
         return [f"{place or 'the value'} must be a finite number (got {item})"]
     if isinstance(item, _Doubled):
-        keys = ", ".join(ascii(key) for key in item.keys_given_twice)
+        keys = listed(shown(key) for key in item.keys_given_twice)
         return [f"{place or 'the top level'} gives a key more than once ({keys}); keep one"]
     return []

@@ -82,7 +82,8 @@ def read_peaks(paths: Sequence[str], *, fragments: bool = False) -> tuple[FoundP
         try:
             peaks = _peaks_of(path, stage, fragments=fragments)
         except InputError as error:
-            faults += [f"{error.where}: {fault}" for fault in error.faults]
+            where = error.where if error.where.isprintable() else ascii(error.where)
+            faults += [f"{where}: {fault}" for fault in error.faults]
             continue
         for peak in peaks:
             if peak.stage not in found or found[peak.stage].peak_mb < peak.peak_mb:

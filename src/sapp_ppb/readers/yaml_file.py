@@ -15,7 +15,7 @@ from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from sapp_ppb.costs.checks import shown
+from sapp_ppb.costs.checks import listed, shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.text_file import in_list, in_mapping, printable, read_text
 from sapp_ppb.targets.yaml_nodes import (
@@ -189,9 +189,9 @@ class _Builder:
                 inner = in_mapping(place, key_node.value)
                 found[key_node.value] = self.build(value_node, inner, depth + 1)
         times = Counter(key.value for key, _ in node.value if isinstance(key.value, str))
-        doubled = [ascii(key) for key, count in times.items() if count > 1]
+        doubled = [shown(key) for key, count in times.items() if count > 1]
         if doubled:
-            self._fault(place, f"gives a key more than once ({', '.join(doubled)}); keep one", node)
+            self._fault(place, f"gives a key more than once ({listed(doubled)}); keep one", node)
         return found
 
     def _scalar(self, node: Any, tag: str, place: str) -> object:

@@ -154,7 +154,7 @@ def _one_of(value: object, known: Any, *more: str) -> object:
 def _types(value: object, types: Sequence[RecomputeType] = tuple(Recompute)) -> tuple[RecomputeType, ...]:
     labels = [entry.strip() if isinstance(entry, str) else entry for entry in _entries(value)]
     known = {r.label: r for r in types}
-    if any(label not in known for label in labels):
+    if any(not isinstance(label, str) or label not in known for label in labels):
         raise ValueError(f"must be one or more of {', '.join(known)}")
     return tuple(known[label] for label in labels)
 

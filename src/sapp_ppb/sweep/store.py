@@ -154,7 +154,7 @@ class Store:
                     self.answers[place] = answer
             else:
                 self.bounds_ms[place] = float(raw["bound_ms"])
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             return False
         return True
 

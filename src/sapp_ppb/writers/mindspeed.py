@@ -176,7 +176,7 @@ def _refuse_other_model(file: FlagFile, plan: Plan, where: str) -> None:
     without = f" with {empty} empty places" if empty else ""
     found = {_MTP: "0"} | given if _LAYERS in given else given
     faults = [
-        f"--{name} is {found[name]}, and the plan's model{without if name == _LAYERS else ''} has {number}; "
+        f"--{name} is {str(found[name])[:60]}, and the plan's model{without if name == _LAYERS else ''} has {number}; "
         "give the configuration of that model"
         for name, number in wanted.items()
         if found.get(name) is not None and str(found[name]) != str(number)
