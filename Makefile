@@ -67,11 +67,11 @@ package: $(RELEASE)  ## wheel and sdist in dist/, built twice: equal byte for by
 	$(BIN)/python -m release.pack
 
 test-wheel: package  ## the tests of the sdist with the installed wheel, by PYTHON; about 5 minutes
-	$(BIN)/python -m release.try_wheel --python $(PYTHON) -- -q -m "not slow and not cluster"
+	$(BIN)/python -m release.try_wheel --python $(PYTHON) -- $(SIDE_BY_SIDE) -q -m "not slow and not cluster"
 
 test-minimal: package  ## the same with the oldest dependencies; old ones say much about newer ones of their own
 	$(BIN)/python -m release.try_wheel --python $(PYTHON) --constraints requirements/minimal.txt -- \
-	  -q -m "not slow and not cluster" -W ignore::DeprecationWarning
+	  $(SIDE_BY_SIDE) -q -m "not slow and not cluster" -W ignore::DeprecationWarning
 
 $(RUNTIME): package  # an environment with what a user gets, and nothing else
 	rm -rf build/runtime
