@@ -47,8 +47,10 @@ def test_nothing_to_find_is_nothing():
 # Two-sided 95 % points as tables of the distribution print them, and 1.960 of the normal one.
 @pytest.mark.parametrize(
     ("freedom", "value"),
-    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (9, 2.262), (10, 2.228), (30, 2.042)]
-    + [(60, 2.000), (120, 1.980), (10**9, 1.960)],
+    [
+        *[(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (9, 2.262), (10, 2.228), (30, 2.042)],
+        *[(60, 2.000), (120, 1.980), (10**9, 1.960)],
+    ],
 )
 def test_quantiles_are_those_of_the_tables(freedom, value):
     assert round(student_quantile(0.975, freedom), 3) == value
