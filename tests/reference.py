@@ -56,12 +56,16 @@ def reference(plan: Plan) -> Reference:
     held = tuple(
         held_mb(
             schedule.rows[stage],
-            constant[stage] + sum(costs[cell]["parameter"] for cell in cells_of(schedule, stage)),
+            constant[stage]
+            + sum(costs[cell]["parameter"] for cell in cells_of(schedule, stage))
+            - held_already_mb(plan, cells_of(schedule, stage)),
             [cell["activation"] / problem.sequence_chunks for cell in costs],
             [
                 cell["again"] / problem.sequence_chunks if problem.recompute_working_set else 0.0
                 for cell in costs
             ],
+            [cell["transient"] / problem.sequence_chunks for cell in costs],
+            schedule.pairs[stage] if schedule.pairs and problem.overlap_factor > 0.0 else (),
         )
         for stage in range(schedule.stages)
     )
@@ -83,7 +87,8 @@ def of_stage(value: PerStage | None, stage: int, *, usually: float) -> float:
 
 def cell_costs(plan: Plan, cell: int) -> dict[str, float]:
     """Forward, backward, weight gradients, activation and parameters of a cell, layer by layer."""
-    costs = dict.fromkeys(("forward", "backward", "weight", "activation", "parameter", "again"), 0.0)
+    costs = dict.fromkeys(("forward", "backward", "weight", "activation", "parameter"), 0.0)
+    costs |= {"again": 0.0, "transient": 0.0}
 
     def add(layer, recompute, count):
         costs["forward"] += count * layer.forward_ms
@@ -93,20 +98,37 @@ def cell_costs(plan: Plan, cell: int) -> dict[str, float]:
         )
         costs["activation"] += count * (layer.activation_mb[recompute] or 0.0)
         costs["parameter"] += count * layer.parameter_mb
+        costs["transient"] = max(costs["transient"], layer.transient_mb)
         if count and layer.kind is LayerKind.BODY:
             whole, kept = (layer.activation_mb[r] or 0.0 for r in (Recompute.NONE, recompute))
             costs["again"] = max(costs["again"], whole - kept)
 
     bodies = [layer for layer in plan.problem.model.layers if layer.kind is LayerKind.BODY]
     for layer, counts in zip(bodies, plan.counts.tolist(), strict=True):
-        for recompute in Recompute:
-            add(layer, recompute, counts[recompute][cell])
+        for recompute, per_cell in enumerate(counts):
+            add(layer, recompute, per_cell[cell])
     for layer in plan.problem.model.layers:
         if layer.kind is LayerKind.HEAD and cell == 0:
             add(layer, Recompute.NONE, layer.count)
         if layer.kind is LayerKind.TAIL and cell == plan.problem.cells - 1:
             add(layer, Recompute.NONE, layer.count)
     return costs
+
+
+def held_already_mb(plan: Plan, cells: Sequence[int]) -> float:
+    """Parameters of a stage's HEADs and TAILs that another one of them brings along; one by one."""
+    layers = plan.problem.model.layers
+    here = [layer for layer in layers if layer.kind is LayerKind.HEAD and 0 in cells]
+    here += [layer for layer in layers if layer.kind is LayerKind.TAIL and plan.problem.cells - 1 in cells]
+    most: dict[str, float] = {}  # of what is shared under a name, as much as is there so far
+    already = 0.0
+    for layer in here:
+        name = layer.name if layer.tied_to is None else layer.tied_to
+        [whole] = [other.parameter_mb for other in layers if other.name == name]
+        part = min(whole, layer.parameter_mb)
+        already += min(part, most.get(name, 0.0))
+        most[name] = max(part, most.get(name, 0.0))
+    return already
 
 
 def op_ms(op: Op, costs: Mapping[str, float], *, torch: bool) -> float:
@@ -253,19 +275,30 @@ def _arrival(
 
 
 def held_mb(
-    row: Sequence[Op], always_mb: float, activation_mb: Sequence[float], again_mb: Sequence[float]
+    row: Sequence[Op],
+    always_mb: float,
+    activation_mb: Sequence[float],
+    again_mb: Sequence[float],
+    transient_mb: Sequence[float],
+    pairs: Sequence[int],
 ) -> tuple[float, ...]:
     """
     MB held during each op of a row: F takes at its start, B or W gives back at its end.
 
-    A backward holds besides what one of its recomputed layers had let go.
+    An op holds besides what one of its layers needs: a backward what a recomputed one had let
+    go, any op what the HEAD or TAIL of its cell needs for a moment.  The backward of a pair, whose
+    forwards stand at the places ``pairs``, also what its forward needs.
     """
     live = [0] * len(activation_mb)
     held = []
-    for op in row:
+    for at, op in enumerate(row):
         if op.kind is OpKind.F:
             live[op.cell] += 1
-        besides = 0.0 if op.kind is OpKind.F else again_mb[op.cell]
+        besides = transient_mb[op.cell]
+        if op.kind is not OpKind.F:
+            besides = max(besides, again_mb[op.cell])
+        if at - 1 in pairs:
+            besides += transient_mb[row[at - 1].cell]
         held.append(always_mb + besides + sum(n * mb for n, mb in zip(live, activation_mb, strict=True)))
         if op.kind in (OpKind.B, OpKind.W):
             live[op.cell] -= 1

@@ -13,7 +13,7 @@ from random import Random
 import numpy as np
 from hypothesis import strategies as st
 
-from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.costs import Layer, LayerKind, LayerStrategy, Model, Recompute, layer_from_times
 from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.errors import ScheduleError
 from sapp_ppb.plan import Plan
@@ -62,8 +62,12 @@ def random_layer(rng: Random, name: str, kind: LayerKind, count: int = 1) -> Lay
     )
 
 
-def random_model(rng: Random, bodies: int) -> Model:
-    """Model of 1 to 3 BODY kinds that make ``bodies`` layers, with or without HEAD and TAIL."""
+def random_model(rng: Random, bodies: int, *, strategies: bool = False) -> Model:
+    """
+    Model of 1 to 3 BODY kinds that make ``bodies`` layers, with or without HEAD and TAIL.
+
+    With ``strategies`` about a third of the models have some beside recomputation.
+    """
     kinds = min(rng.randint(1, 3), bodies)
     bounds = [0, *sorted(rng.sample(range(1, bodies), kinds - 1)), bodies]
     layers = [
@@ -74,7 +78,47 @@ def random_model(rng: Random, bodies: int) -> Model:
         for index in range(rng.choice([0, 1, 1, 2])):
             layer = random_layer(rng, f"{kind.value}{index}", kind, rng.randint(1, 2))
             layers.insert(rng.randint(0, len(layers)), layer)
+    if strategies:
+        layers = with_strategies(layers, beside_types=False)
     return Model(name="random", layers=tuple(layers), constant_memory_mb=rng.choice([0.0, 50.0]))
+
+
+def with_strategies(layers: Sequence[Layer], *, beside_types: bool, share: float = 1 / 3) -> list[Layer]:
+    """
+    Give a share of the models one or two strategies, each to some BODY layers.
+
+    Which, and what they cost, follows from the layers alone, so that everything else is
+    drawn as it was before there were strategies.
+
+    Parameters
+    ----------
+    beside_types
+        Leave layers alone that have no recompute type with a memory, so that each can do
+        without strategies.
+    share
+        Of the models.
+    """
+    rng = Random(repr([(layer.name, layer.forward_ms, layer.activation_mb) for layer in layers]))
+    names = rng.sample(["swap", "offload", "away to the host"], rng.randint(1, 2))
+    if rng.random() < 1 - share:
+        return list(layers)
+    return [
+        layer.offering([_strategy(rng, layer, name) for name in names if rng.random() < 0.7])
+        if layer.kind is LayerKind.BODY and (not beside_types or any(layer.activation_mb))
+        else layer
+        for layer in layers
+    ]
+
+
+def _strategy(rng: Random, layer: Layer, name: str) -> LayerStrategy:
+    """Draw a strategy that is often of use: it adds less than a forward, and holds less than NONE does."""
+    base = layer.backward_ms[Recompute.NONE]
+    most_mb = max(mb or 0.0 for mb in layer.activation_mb) or 100.0
+    added = rng.choice(
+        [0.0, layer.forward_ms / 4, layer.forward_ms * rng.uniform(0.0, 0.6), rng.uniform(0, 30)]
+    )
+    held = rng.choice([0.0, 0.25, rng.random(), rng.uniform(0.9, 1.2)])
+    return LayerStrategy(name=name, backward_ms=base + added, activation_mb=held * most_mb)
 
 
 def random_schedule(
@@ -97,7 +141,12 @@ def random_schedule(
 
 
 def random_problem(
-    rng: Random, *, stages: int | None = None, chunks: int | None = None, micro_batches: int | None = None
+    rng: Random,
+    *,
+    stages: int | None = None,
+    chunks: int | None = None,
+    micro_batches: int | None = None,
+    strategies: bool = False,
 ) -> Problem:
     """Problem of any sizes up to the largest here; what is given is kept."""
     stages = stages or rng.randint(1, MOST_STAGES)
@@ -105,7 +154,7 @@ def random_problem(
     # Small steps are faster to time and find as much, so large ones are fewer.
     micro_batches = micro_batches or rng.randint(1, rng.choice([2, 4, 6, MOST_MICRO_BATCHES]))
     least, cells = rng.choice([0, 1, 1]), stages * chunks
-    model = random_model(rng, max(1, least * cells) + rng.randint(0, 2 * cells))
+    model = random_model(rng, max(1, least * cells) + rng.randint(0, 2 * cells), strategies=strategies)
     name, group = random_schedule(rng, stages, chunks, micro_batches)
     every_none = all(Recompute.NONE in layer.considered for layer in model.bodies)
     sends: list[PerStage] = [0.0, rng.uniform(0, 10), _list(rng, stages, 0, 10)]
@@ -135,14 +184,32 @@ def with_overheads(rng: Random, problem: Problem) -> Problem:
     return replace(problem, model=model)
 
 
-def with_devices(rng: Random, problem: Problem) -> Problem:
-    """Give a problem's stages speeds, something to do after their last op, or both."""
+def with_special_layers(rng: Random, problem: Problem) -> Problem:
+    """Give some HEADs and TAILs memory for a moment, and tie some of them to one another."""
+    layers = [
+        replace(layer, transient_mb=rng.choice([0.0, 1.0, 10.0]) * rng.choice([10.0, rng.uniform(1, 60)]))
+        if layer.kind is not LayerKind.BODY
+        else layer
+        for layer in problem.model.layers
+    ]
+    fixed = [at for at, layer in enumerate(layers) if layer.kind is not LayerKind.BODY]
+    tied = rng.sample(fixed, rng.choice([0, len(fixed), len(fixed)]))
+    for at in tied[1:]:  # only layers that stand alone can share
+        layers[tied[0]] = replace(layers[tied[0]], count=1)
+        layers[at] = replace(layers[at], count=1, tied_to=layers[tied[0]].name)
+    return replace(problem, model=replace(problem.model, layers=tuple(layers)))
+
+
+def with_devices(rng: Random, problem: Problem, *, both: bool = False) -> Problem:
+    """Give a problem's stages speeds, something to do after their last op, or both, as ``both`` wants."""
     two, any_ = (rng.choice([1.0, 0.5]) for _ in range(problem.stages)), rng.uniform(0.4, 1.5)
     speeds: list[PerStage] = [tuple(two), any_, _list(rng, problem.stages, 0.3, 2)]
     extras: list[PerStage] = [rng.uniform(0, 50), _list(rng, problem.stages, 0, 50)]
     extras.append(tuple(rng.choice([0.0, 30.0]) for _ in range(problem.stages)))
     speed, extra = rng.choice(speeds), rng.choice(extras)
     with_speed, with_extra = rng.choice([(True, False), (False, True), (True, True)])
+    if both:
+        speed, with_speed, with_extra = rng.choice([speeds[0], speeds[2]]), True, True
     problem = replace(problem, stage_speed=speed) if with_speed else problem
     return replace(problem, step_extra_ms=extra) if with_extra else problem
 
@@ -219,12 +286,12 @@ def random_plan(rng: Random, problem: Problem) -> Plan:
     sizes = [problem.least_layers(cell) for cell in range(problem.cells)]
     for _ in range(len(layers) - sum(sizes)):
         sizes[rng.randrange(problem.cells)] += 1
-    counts = np.zeros((len(problem.model.bodies), len(Recompute), problem.cells), dtype=np.int64)
+    counts = np.zeros((len(problem.model.bodies), len(problem.model.types), problem.cells), dtype=np.int64)
     chain = iter(layers)
     for cell, size in enumerate(sizes):
         for _ in range(size):
             layer = next(chain)
-            counts[layer, rng.choice(problem.model.bodies[layer].considered), cell] += 1
+            counts[layer, rng.choice(problem.considered(problem.model.bodies[layer])), cell] += 1
     return Plan(problem=problem, counts=counts)
 
 
@@ -247,6 +314,7 @@ def problems(draw, *, chunks: int | None = None, most_micro_batches: int = MOST_
         stages=draw(st.integers(1, MOST_STAGES)),
         chunks=chunks or draw(st.integers(1, MOST_CHUNKS)),
         micro_batches=draw(st.integers(1, most_micro_batches)),
+        strategies=True,
     )
 
 

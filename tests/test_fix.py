@@ -46,6 +46,13 @@ def test_entries_at_the_end_are_left_alone():
     assert counts[:, Recompute.FULL].tolist() == [[1], [0]]
 
 
+def test_dealt_layers_go_to_one_chunk_after_the_other():
+    # Two stages of three chunks, N = 4: two in chunk 0, one in chunks 1 and 2; what a cell is short of goes
+    # nowhere else.
+    rule = PlaceRule(recompute=Recompute.FULL, first=4, chunks=3)
+    assert rule.counts(np.array([[3, 1, 2, 2, 2, 0]]))[0, Recompute.FULL].tolist() == [2, 1, 1, 1, 1, 0]
+
+
 @given(
     layers=st.lists(st.lists(st.integers(0, 4), min_size=2, max_size=2), min_size=1, max_size=3),
     number=st.integers(1, 5),
@@ -88,6 +95,8 @@ def test_a_rule_goes_with_a_split():
         (PlaceRule(recompute=Recompute.FULL, first=0), "picks the first layers or every n-th"),
         (PlaceRule(recompute=Recompute.FULL, first=1, every=2), "picks the first layers or every n-th"),
         (PlaceRule(recompute=Recompute.NONE, first=1), "picks the first layers or every n-th"),
+        (PlaceRule(recompute=Recompute.FULL, first=1, chunks=2), "over the 1 chunks of a stage, or none"),
+        (PlaceRule(recompute=Recompute.FULL, every=1, chunks=2), "over the 1 chunks of a stage, or none"),
         (PlaceRule(recompute=Recompute.COMM, first=1), "as comm, which no layer that it is for can be"),
         (PlaceRule(recompute=Recompute.FULL, first=1, entries_left=2), "as full, which no layer"),
     ],

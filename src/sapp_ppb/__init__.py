@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sapp_ppb.costs import Layer, LayerKind, Model, Recompute
+    from sapp_ppb.costs import Layer, LayerKind, LayerStrategy, Model, Recompute
     from sapp_ppb.plan import Outcome, Plan
     from sapp_ppb.planner import plan_pipeline
     from sapp_ppb.problem import Problem
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Layer",
     "LayerKind",
+    "LayerStrategy",
     "Model",
     "Outcome",
     "Plan",
@@ -35,6 +36,7 @@ __all__ = [
 _HOMES = {
     "Layer": "sapp_ppb.costs",
     "LayerKind": "sapp_ppb.costs",
+    "LayerStrategy": "sapp_ppb.costs",
     "Model": "sapp_ppb.costs",
     "Outcome": "sapp_ppb.plan",
     "Plan": "sapp_ppb.plan",

@@ -1,12 +1,12 @@
 """Fix: the part of a plan that is given, while the rest is still to be decided."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.costs import Model, Recompute
+from sapp_ppb.costs import Model, Recompute, RecomputeType
 from sapp_ppb.costs.checks import shown
 
 Ints = NDArray[np.int64]
@@ -28,6 +28,9 @@ class PlaceRule:
     entries_left
         BODY entries at the end of the chain that it never picks, such as those of
         multi-token prediction in Megatron.
+    chunks
+        Chunks of a stage that the first layers are dealt over, one layer a chunk in turn, as
+        MindSpeed counts them by stage; 1 counts them by cell.
 
     Examples
     --------
@@ -36,12 +39,23 @@ class PlaceRule:
     (range(0, 2), range(3, 4))
     >>> PlaceRule(recompute=Recompute.FULL, every=2).picked(3, 8)  # the second and fourth of 3 to 7
     range(4, 8, 2)
+    >>> dealt = PlaceRule(recompute=Recompute.FULL, first=5, chunks=3)  # to chunks 0, 1, 2, 0, 1
+    >>> [dealt.of_cell(cell, 6).first for cell in (0, 3, 5)]  # two stages: cell 3 is the second's chunk 1
+    [2, 2, 1]
     """
 
     recompute: Recompute
     first: int | None = None
     every: int | None = None
     entries_left: int = 0
+    chunks: int = 1
+
+    def of_cell(self, cell: int, cells: int) -> "PlaceRule":
+        """Rule of one cell of the chain: with its own number of first layers, where they are dealt."""
+        if self.chunks == 1 or self.first is None:
+            return self
+        chunk = cell // (cells // self.chunks)
+        return replace(self, first=max(0, -((chunk - self.first) // self.chunks)), chunks=1)
 
     def picked(self, start: int, stop: int) -> range:
         """Layers of a cell that the rule picks, if it held ``start`` to ``stop - 1`` and none is left."""
@@ -50,7 +64,7 @@ class PlaceRule:
         step = self.every or 1
         return range(start + step - 1, stop, step)
 
-    def counts(self, by_entry: Ints) -> Ints:
+    def counts(self, by_entry: Ints, types: int = len(Recompute)) -> Ints:
         """
         Types of the layers of every cell.
 
@@ -58,27 +72,32 @@ class PlaceRule:
         ----------
         by_entry
             Layers of each BODY entry in each cell; shape (BODY layers, cells).
+        types
+            How many types the model has.
 
         Returns
         -------
         ndarray
-            Shape (BODY layers, 5, cells).
+            Shape (BODY layers, types, cells).
         """
         kind = np.repeat(np.arange(len(by_entry)), by_entry.sum(axis=1))
-        counts = np.zeros((len(by_entry), len(Recompute), by_entry.shape[1]), dtype=np.int64)
+        counts = np.zeros((len(by_entry), types, by_entry.shape[1]), dtype=np.int64)
         counts[:, Recompute.NONE] = by_entry
         stops = np.cumsum(by_entry.sum(axis=0))
         for cell, stop in enumerate(stops.tolist()):
-            for layer in self.picked(stop - int(by_entry[:, cell].sum()), stop):
+            rule = self.of_cell(cell, by_entry.shape[1])
+            for layer in rule.picked(stop - int(by_entry[:, cell].sum()), stop):
                 if kind[layer] < len(by_entry) - self.entries_left:
                     counts[kind[layer], [Recompute.NONE, self.recompute], cell] += (-1, 1)
         return counts
 
-    def faults(self) -> list[str]:
-        """Say what is wrong with the rule itself."""
+    def faults(self, chunks: int) -> list[str]:
+        """Say what is wrong with the rule for a number of chunks a stage."""
         given = [number for number in (self.first, self.every) if number is not None]
         if len(given) != 1 or given[0] < 1 or self.recompute is Recompute.NONE:
             return ["a rule of places picks the first layers or every n-th, at least 1, to be recomputed"]
+        if self.chunks != 1 and (self.first is None or self.chunks != chunks):
+            return [f"a rule of places deals its first layers over the {chunks} chunks of a stage, or none"]
         return []
 
 
@@ -93,7 +112,7 @@ class Fix:
         BODY layers of each cell along the chain, so that only recompute is to be
         chosen; shape (cells,).  None leaves the split open.
     recompute
-        Recomputed layers by BODY entry, type and cell; shape (BODY layers, 5, cells),
+        Recomputed layers by BODY entry, type and cell; shape (BODY layers, types, cells),
         NONE all zero.  Only layers under NONE are then to be spread.  None leaves
         recompute open.
     places
@@ -117,16 +136,17 @@ class Fix:
 
     @property
     def recomputed(self) -> Ints:
-        """Recomputed layers as an array; shape (BODY layers, 5, cells), of size 0 where they are open."""
+        """Recomputed layers as an array; shape (BODY layers, types, cells), of size 0 where they are open."""
         if self.recompute is None:
             return np.zeros((0, len(Recompute), 0), dtype=np.int64)
         return np.array(self.recompute, dtype=np.int64)
 
-    @property
-    def types(self) -> tuple[Recompute, ...]:
-        """Types besides NONE that fixed recompute mixes, the least recompute first."""
+    def mixed(self, model: Model) -> tuple[RecomputeType, ...]:
+        """Types of a model besides NONE that fixed recompute mixes, the least recompute first."""
+        if self.recompute is None:
+            return ()
         kept = self.recomputed
-        return tuple(r for r in Recompute if r is not Recompute.NONE and kept[:, r].any())
+        return tuple(r for r in model.types if r is not Recompute.NONE and kept[:, r].any())
 
     def allows(self, counts: Ints) -> bool:
         """
@@ -135,19 +155,21 @@ class Fix:
         Parameters
         ----------
         counts
-            Shape (BODY layers, 5, cells).
+            Shape (BODY layers, types, cells).
         """
         if self.layers is not None and counts.sum(axis=(0, 1)).tolist() != list(self.layers):
             return False
-        if self.places is not None and not np.array_equal(counts, self.places.counts(counts.sum(axis=1))):
+        if self.places is not None and not np.array_equal(
+            counts, self.places.counts(counts.sum(axis=1), counts.shape[1])
+        ):
             return False
         if self.recompute is None:
             return True
-        types = [r for r in Recompute if r is not Recompute.NONE]
-        return np.array_equal(counts[:, types], self.recomputed[:, types])
+        return np.array_equal(counts[:, 1:], self.recomputed[:, 1:])  # NONE, the first, is open
 
-    def faults(self, model: Model, cells: int) -> list[str]:
-        """Say what does not fit a model and a number of cells."""
+    def faults(self, model: Model, stages: int, chunks: int) -> list[str]:
+        """Say what does not fit a model and its cells."""
+        cells = stages * chunks
         given = [self.layers is not None, self.recompute is not None, self.places is not None]
         if given not in (
             [True, False, False],
@@ -156,7 +178,7 @@ class Fix:
             [True, False, True],
         ):
             return ["fix must give the layers of every cell or their recompute, one of the two"]
-        faults = [] if self.places is None else self.places.faults()
+        faults = [] if self.places is None else self.places.faults(chunks)
         if self.recompute is not None:
             faults += self._type_faults(model, cells)
         return faults if self.layers is None else faults + self._layer_faults(model, cells)
@@ -170,7 +192,7 @@ class Fix:
         return []
 
     def _type_faults(self, model: Model, cells: int) -> list[str]:
-        kept, shape = self.recomputed, (len(model.bodies), len(Recompute), cells)
+        kept, shape = self.recomputed, (len(model.bodies), len(model.types), cells)
         if kept.shape != shape:
             return [f"the recompute of fix must have the shape {shape} (got {kept.shape})"]
         if (kept < 0).any() or kept[:, Recompute.NONE].any():
@@ -190,7 +212,7 @@ class Fix:
         ]
 
     def recompute_faults(
-        self, model: Model, considered: Sequence[tuple[Recompute, ...]], most: int | None
+        self, model: Model, considered: Sequence[tuple[RecomputeType, ...]], most: int | None
     ) -> list[str]:
         """
         Say which recompute is not allowed, or leaves layers that can not be left alone.
@@ -202,8 +224,8 @@ class Fix:
         most
             How many types besides NONE may be mixed; None for any number.
         """
-        if most is not None and len(self.types) > most:
-            mixed = ", ".join(r.label for r in self.types)
+        if most is not None and len(self.mixed(model)) > most:
+            mixed = ", ".join(r.label for r in self.mixed(model))
             return [f"fix mixes {mixed}, more than the {most} of max-recompute-types"]
         if self.places is not None:
             return self._place_faults(considered, most)
@@ -214,7 +236,7 @@ class Fix:
             name, rest = shown(layer.name), layer.count - int(kept.sum())
             faults += [
                 f"fix recomputes {name} as {r.label}, which recompute or the model does not allow"
-                for r in Recompute
+                for r in model.types
                 if kept[r].any() and r not in types
             ]
             if rest and Recompute.NONE not in types:
@@ -224,7 +246,7 @@ class Fix:
                 )
         return faults
 
-    def _place_faults(self, considered: Sequence[tuple[Recompute, ...]], most: int | None) -> list[str]:
+    def _place_faults(self, considered: Sequence[tuple[RecomputeType, ...]], most: int | None) -> list[str]:
         """Say why a rule of places picks nothing; a layer that lacks a type may keep clear of it."""
         rule = self.places
         assert rule is not None, "a rule of places"  # noqa: S101

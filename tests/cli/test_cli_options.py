@@ -343,7 +343,7 @@ def test_version(run):
         ("-init", "sapp-ppb costs init"),
         ("-train", "check the YAML with 'sapp-ppb check TRAIN.yaml --model MODEL.json'"),
         ("-dump", "sapp-ppb costs"),
-        ("-cm", "--p2p"),
+        ("-cm", "sapp-ppb costs dryrun"),  # it is --compute_memory there, out of logs
         ("-O", "--time-limit"),
     ],
 )

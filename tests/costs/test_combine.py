@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sapp_ppb.costs import (
     Cost,
     LayerKind,
+    LayerStrategy,
     Recompute,
     aggregate,
     at_micro_batch_size,
@@ -38,6 +39,24 @@ def bodies(draw):
     )
 
 
+def test_an_aggregate_needs_for_a_moment_what_the_neediest_of_its_layers_does():
+    # Layers run one after the other, so 7 MB and 5 MB are never there at once.
+    layers = [layer_from_times(name=str(mb), kind=HEAD, forward_ms=1, transient_mb=mb) for mb in (7, 5)]
+    assert aggregate(layers, "both").transient_mb == 7
+
+
+def test_a_layer_that_shares_its_parameters_is_aggregated_only_alone():
+    tied = layer_from_times(name="out", kind=HEAD, forward_ms=1, tied_to="emb")
+    assert aggregate([tied], "output").tied_to == "emb"
+    with pytest.raises(InputError, match=r"layers must not be tied to others \(got 'out'\)"):
+        aggregate([tied, layer_from_times(name="norm", kind=HEAD, forward_ms=1)], "output")
+
+
+def test_a_sequence_chunk_needs_its_share_for_a_moment():
+    head = layer_from_times(name="emb", kind=HEAD, forward_ms=1, transient_mb=12)
+    assert split_over_sequence_chunks(head, 4).transient_mb == 3  # 12 / 4
+
+
 def test_layers_of_a_kind_keep_their_order():
     a, b, c = (
         layer_from_times(name=n, kind=k, forward_ms=1) for n, k in [("a", BODY), ("b", HEAD), ("c", BODY)]
@@ -58,9 +77,9 @@ def test_an_aggregate_has_the_total_time_and_memory_of_its_layers(layers):
     assert one.count * one.parameter_mb == total(lambda layer: layer.parameter_mb)
     for r in Recompute:
         assert one.count * one.backward_ms[r] == total(lambda layer, r=r: layer.backward_ms[r])
-    for r in one.considered:
-        assert one.count * one.activation(r) == total(lambda layer, r=r: layer.activation(r))
-        assert all(r in layer.considered for layer in layers)
+    for kept in one.considered:
+        assert one.count * one.activation(kept) == total(lambda layer, r=kept: layer.activation(r))
+        assert all(kept in layer.considered for layer in layers)
     assert layers == before  # the older tool changed its argument, half-way even when it failed
 
 
@@ -190,6 +209,19 @@ def test_a_micro_batch_size_scales_times_and_activations_and_nothing_else():
     assert replace(at_micro_batch_size(half, 2), estimated=frozenset()) == layer
     assert half.estimated == set(Cost) - {Cost.PARAMETER}
     assert at_micro_batch_size(layer, 1) == layer
+
+
+def test_a_micro_batch_size_scales_strategies_and_what_is_held_for_a_moment():
+    # Twice the samples: twice the 21 ms and 15 MB of the swap, and twice the 30 MB of logits.
+    swap = LayerStrategy(name="swap", backward_ms=21, activation_mb=15)
+    body = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=10, strategies=[swap])
+    double = at_micro_batch_size(body, 2)
+    assert (double.strategies, double.backward_ms[5], double.activation_mb[5]) == (("swap",), 42, 30)
+    output = layer_from_times(
+        name="Out", kind=LayerKind.TAIL, forward_ms=1, parameter_mb=100, transient_mb=30, tied_to="Emb"
+    )
+    double = at_micro_batch_size(output, 2)
+    assert (double.transient_mb, double.parameter_mb, double.tied_to) == (60, 100, "Emb")
 
 
 @pytest.mark.parametrize("ratio", [0, -1, float("nan"), float("inf"), True, "2"])

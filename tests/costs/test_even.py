@@ -44,6 +44,19 @@ def test_recompute_makes_room_for_s_micro_batches_and_no_more(room, live):
     assert most_live(cell, room, 4) == live
 
 
+def test_what_exists_for_a_moment_leaves_less_room():
+    # 70 MB of room, 10 for parameters and 15 for the greater of two moments: 45 / 20 is 2 micro-batches.
+    output = layer_from_times(
+        name="Out", kind=LayerKind.TAIL, forward_ms=1, parameter_mb=10, activation_mb={Recompute.NONE: 10},
+        transient_mb=15,
+    )  # fmt: skip
+    loss = layer_from_times(name="Loss", kind=LayerKind.TAIL, forward_ms=1, transient_mb=9)
+    body = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=1, activation_mb={Recompute.NONE: 10})
+    [cell] = even_cells(Model(name="m", layers=(body, output, loss)), 1, lambda layer: layer.considered)
+    assert cell.transient_mb == 15
+    assert most_live(cell, 70.0, 4) == 2
+
+
 def test_layers_without_activations_leave_room_for_all():
     cell = EvenCell(forward_ms=1, backward_ms=2, weight_ms=1, parameter_mb=10, most_mb=0, least_mb=0)
     assert most_live(cell, 0.0, 4) == 8

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapp_ppb.costs import Cost, LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.costs import Cost, LayerKind, LayerStrategy, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError
 from sapp_ppb.estimation import dryrun_guide, fit_memory, model_of_times, with_memory
 from sapp_ppb.estimation.dryrun_guide import WELL_CONDITIONED
@@ -221,3 +221,36 @@ def test_memory_that_was_measured_is_no_estimate_any_more():
     guessed = tuple(replace(layer, estimated=frozenset(Cost)) for layer in times.layers)
     found = with_memory(replace(times, layers=guessed), fit_memory(runs))
     assert found.estimated == {Cost.FORWARD, Cost.BACKWARD, Cost.WEIGHT_GRAD}
+
+
+def test_runs_under_a_strategy_are_refused_by_its_name():
+    swap = LayerStrategy(name="swap", backward_ms=21, activation_mb=9)
+    model = replace(
+        model_of(4),
+        layers=tuple(
+            layer.offering([swap]) if layer.kind is LayerKind.BODY else layer for layer in model_of(4).layers
+        ),
+    )
+    plan = plan_from_matrices(
+        Problem(model=model, stages=2, micro_batches=2), {"BODY": {"none": [[2, 1]], "swap": [[0, 1]]}}
+    )
+    with pytest.raises(InputError, match="layers ran under swap, whose memory is not told apart"):
+        fit_memory([ObservedRun(plan=plan, peak_mb={0: 1.0, 1: 1.0})])
+
+
+def test_measured_memory_leaves_that_of_strategies_as_it_is_given():
+    model = model_of(12)
+    swap = LayerStrategy(name="swap", backward_ms=21, activation_mb=9)
+    bodies = {layer: layer.offering([swap]) for layer in model.bodies}
+    times = replace(model, layers=tuple(bodies.get(layer, layer) for layer in model.layers))
+    problem = Problem(model=model, stages=5, micro_batches=5)
+    runs = [
+        ObservedRun(plan=plan, peak_mb=dict(enumerate(simulate(plan).peak_memory_mb)))
+        for plan in (
+            plan_from_matrices(problem, {"BODY": {"none": [row]}})
+            for row in ([2, 3, 2, 3, 2], [3, 2, 3, 2, 2])
+        )
+    ]
+    (layer,) = with_memory(times, fit_memory(runs, constant_mb=model.constant_memory_mb)).bodies
+    assert layer.activation_mb[5] == 9.0
+    assert layer.activation_mb[Recompute.NONE] == pytest.approx(860.0)

@@ -9,6 +9,7 @@ from hypothesis import given
 
 from sapp_ppb.costs import Cost, LayerKind, Recompute
 from sapp_ppb.costs.architecture import Architecture
+from sapp_ppb.costs.tied import counted_twice_mb
 from sapp_ppb.errors import InputError
 from sapp_ppb.estimation import DType, TrainingSetup, estimate_transformer
 from sapp_ppb.estimation.part import parameter_mb
@@ -317,6 +318,15 @@ class TestTheChain:
             ("mtp", LayerKind.BODY, 1, True),
             ("output", LayerKind.TAIL, 1, False),
         ]
+
+    def test_an_output_that_shares_the_matrix_of_the_embedding_is_tied_to_it(self):
+        model = estimated(published("llama3.1_70b")).model
+        assert [layer.tied_to for layer in model.layers] == [None, None, None]
+        tied = estimated(replace(published("llama3.1_70b"), ties_embeddings=True)).model
+        assert [layer.tied_to for layer in tied.layers] == [None, None, "embedding"]
+        # Its own norm is all that one stage with both holds besides.
+        first, last = tied.heads[0].parameter_mb, tied.tails[0].parameter_mb
+        assert counted_twice_mb(tied.layers, tied.layers) == first < last
 
     def test_a_message_is_the_hidden_state(self):
         assert estimated(published("llama3.1_70b"), tensor=8).message_mb == 8.0  # 2 * 4096 * 8192 / 8 bytes

@@ -23,8 +23,8 @@ from sapp_ppb.interrupts import held_interrupts, stop_as_by_ctrl_c
 from sapp_ppb.plan import StoppedBy
 from sapp_ppb.planner import plan_pipeline, plan_schedules, with_cost_of_target
 from sapp_ppb.planner.every_schedule import schedule_problems
-from sapp_ppb.planner.highs import LinearProgram
 from sapp_ppb.planner.met import Met
+from sapp_ppb.planner.proof.highs import LinearProgram
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers import read_model
 from sapp_ppb.simulator import simulate

@@ -25,7 +25,15 @@ from sapp_ppb.simulator.price import LayerTables, layer_tables, price_lists, pri
 from sapp_ppb.simulator.timeline import batched_makespans
 from sapp_ppb.targets import target_named
 from tests.reference import reference
-from tests.strategies import random_mode, random_plan, random_schedule, with_devices, with_overheads
+from tests.strategies import (
+    random_mode,
+    random_plan,
+    random_schedule,
+    with_devices,
+    with_overheads,
+    with_special_layers,
+    with_strategies,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -127,7 +135,7 @@ def all_plans(problem: Problem, *, nested: bool = False) -> AllPlans:
 def count_plans(problem: Problem) -> int:
     """Count the plans without listing them: ways to fill cell after cell up to each layer."""
     bounds = [0, *itertools.accumulate(layer.count for layer in problem.model.bodies)]
-    types = [len(layer.considered) for layer in problem.model.bodies]
+    types = [len(problem.considered(layer)) for layer in problem.model.bodies]
     total = problem.model.body_count
     ways = [1] + [0] * total
     for cell in range(problem.cells):
@@ -169,14 +177,14 @@ class _Run:
     parameter_mb: float
     backward_ms: Floats
     activation_mb: Floats
-    counts: Ints  # shape (choices, BODY layers, 5)
+    counts: Ints  # shape (choices, BODY layers, types)
 
 
 class _Runs:
     """Every run of layers that was asked for, priced once."""
 
     def __init__(self, problem: Problem, *, nested: bool) -> None:
-        self._bodies = problem.model.bodies
+        self._problem, self._bodies = problem, problem.model.bodies
         self._entry = np.repeat(np.arange(len(self._bodies)), [layer.count for layer in self._bodies])
         self._nested = nested
         self._tables = layer_tables(problem)
@@ -196,8 +204,8 @@ class _Runs:
     def _choices(self, sizes: list[int]) -> Ints:
         per_entry = [
             [
-                np.bincount(np.array(types, dtype=np.int64), minlength=len(Recompute))
-                for types in itertools.combinations_with_replacement(layer.considered, size)
+                np.bincount(np.array(types, dtype=np.int64), minlength=len(self._problem.model.types))
+                for types in itertools.combinations_with_replacement(self._problem.considered(layer), size)
             ]
             for layer, size in zip(self._bodies, sizes, strict=True)
         ]
@@ -246,23 +254,42 @@ def _costs(cells: list[_Run]) -> Floats:
 def _peaks(problem: Problem, activation_mb: Floats, parameter_mb: Floats) -> Floats:
     peaks = np.empty((len(activation_mb), problem.stages))
     stage_of = [problem.order.placement.stage_of(cell, problem.stages) for cell in range(problem.cells)]
-    for stage, rows in enumerate(_live(problem)):
+    for stage, (rows, transient_mb) in enumerate(_live(problem)):
         held = problem.constant_per_stage_mb[stage] + parameter_mb[:, np.equal(stage_of, stage)].sum(axis=1)
-        peaks[:, stage] = held + np.max([activation_mb @ row for row in rows], axis=0)
+        totals = [activation_mb @ row + mb for row, mb in zip(rows, transient_mb, strict=True)]
+        peaks[:, stage] = held + np.max(totals, axis=0)
     return peaks
 
 
-def _live(problem: Problem) -> list[Floats]:
-    """Live micro-batches of every cell, in pieces, during each op of a stage; shape (ops, cells) a stage."""
+def _live(problem: Problem) -> list[tuple[Floats, Floats]]:
+    """
+    Live micro-batches of every cell, in pieces, and MB for a moment, during each op of a stage.
+
+    Shapes (ops, cells) and (ops,) a stage.
+    """
+    needs = _transients(problem)
     stages = []
-    for row in problem.order.rows:
+    for stage, row in enumerate(problem.order.rows):
+        pairs = problem.order.pairs_of(stage) if problem.overlap_factor > 0.0 else ()
         live, rows = np.zeros(problem.cells), set()
-        for op in row:
+        for at, op in enumerate(row):
             live[op.cell] += op.kind is OpKind.F
-            rows.add(tuple(live.tolist()))
+            beside = needs[row[at - 1].cell] if at - 1 in pairs else 0.0
+            rows.add((*live.tolist(), needs[op.cell] + beside))
             live[op.cell] -= op.kind in (OpKind.B, OpKind.W)
-        stages.append(np.array(sorted(rows)) / problem.sequence_chunks)
+        table = np.array(sorted(rows)) / problem.sequence_chunks
+        stages.append((table[:, :-1], table[:, -1]))
     return stages
+
+
+def _transients(problem: Problem) -> list[float]:
+    """MB for a moment of an op of every cell, for a whole micro-batch."""
+    needs = [0.0] * problem.cells
+    for layer in problem.model.heads:
+        needs[0] = max(needs[0], layer.transient_mb)
+    for layer in problem.model.tails:
+        needs[-1] = max(needs[-1], layer.transient_mb)
+    return needs
 
 
 def check_sample(plans: AllPlans, rng: Random, size: int) -> None:
@@ -280,26 +307,38 @@ def small_problem(
     target: str | None = None,
     runs: bool = False,
     devices: bool = False,
+    together: bool = False,
 ) -> Problem:
     """
     Random problem with few plans: every schedule, 1 to 3 BODY entries, M below and above S.
 
+    About a third have one or two strategies beside recomputation.
+
     Memory limits are drawn around the peaks of a random plan: hopeless, exact to
     the last bit, loose or none, for all stages or one a stage.  With ``runs`` it is one
     whose schedule the target has, with ``devices`` one whose stages differ in speed or work on
-    after their last op.
+    after their last op, with ``together`` one that has that, HEAD and TAIL made special, and
+    strategies at once.
     """
     while True:
-        problem = _drawn(rng, target)
+        problem = _made_special(_drawn(rng, target, together=together), always=together)
         if runs and target and problem is not None and target_named(target).refuses(problem):
             continue
         if problem is not None and count_plans(problem) <= most_plans:
             limited = _limited(rng, problem)
             limited = with_overheads(rng, limited) if rng.random() < 0.4 else limited
-            return with_devices(rng, limited) if devices else limited
+            return with_devices(rng, limited, both=together) if devices or together else limited
 
 
-def _drawn(rng: Random, target: str | None) -> Problem | None:
+def _made_special(problem: Problem | None, *, always: bool) -> Problem | None:
+    """Give some problems, or all, special layers; all others stay as they were drawn."""
+    if problem is None:
+        return None
+    own = Random(repr([layer.forward_ms for layer in problem.model.layers]))
+    return with_special_layers(own, problem) if own.random() < 0.4 or always else problem
+
+
+def _drawn(rng: Random, target: str | None, *, together: bool) -> Problem | None:
     """Draw a problem without a limit; None when its schedule can not run what was drawn."""
     stages, chunks = rng.choice([1, 2, 2, 3, 3, 4]), rng.choice([1, 1, 1, 2, 2, 3])
     micro_batches, least = rng.randint(1, rng.choice([stages, 2 * stages + 3])), rng.choice([0, 1, 1])
@@ -307,7 +346,7 @@ def _drawn(rng: Random, target: str | None) -> Problem | None:
     bodies = max(1, least * stages * chunks) + rng.randint(0, 4)
     hops: list[PerStage] = [0.0, 0.0, rng.uniform(0, 5), _per_stage(rng, stages, 0, 5)]
     problem = Problem(
-        model=_model(rng, bodies),
+        model=_model(rng, bodies, together=together),
         stages=stages,
         interleave=chunks,
         micro_batches=micro_batches,
@@ -326,17 +365,18 @@ def _drawn(rng: Random, target: str | None) -> Problem | None:
     return problem
 
 
-def _model(rng: Random, bodies: int) -> Model:
+def _model(rng: Random, bodies: int, *, together: bool) -> Model:
     kinds = min(rng.choice([1, 1, 2, 2, 3]), bodies)
     bounds = [0, *sorted(rng.sample(range(1, bodies), kinds - 1)), bodies]
     # Whole numbers tie often, and fill a limit to the last bit.
     whole = rng.random() < 0.4
     counts = [high - low for low, high in itertools.pairwise(bounds)]
     layers = [_layer(rng, f"body{k}", LayerKind.BODY, count, whole=whole) for k, count in enumerate(counts)]
-    if rng.random() < 0.5:
+    if rng.random() < 0.5 or together:
         layers.insert(0, _layer(rng, "head", LayerKind.HEAD, rng.randint(1, 2), whole=whole))
-    if rng.random() < 0.5:
+    if rng.random() < 0.5 or together:
         layers.append(_layer(rng, "tail", LayerKind.TAIL, 1, whole=whole))
+    layers = with_strategies(layers, beside_types=True, share=1.0 if together else 1 / 3)
     return Model(name="small", layers=tuple(layers))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import LayerKind, Model, layer_from_times
-from sapp_ppb.planner.patterns import StagePatterns, list_patterns
+from sapp_ppb.planner.proof.patterns import StagePatterns, list_patterns
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.price import price, price_lists, price_rule
 from sapp_ppb.simulator.timeline import batched_makespans
@@ -32,7 +32,7 @@ _MOST_PLANS = MOST_PLANS if SOAK else 1_000
 # Cutoffs as multiples of the optimum: reached, slightly above, far above.
 CUTOFFS = (1.0, 1.01, 1.5)
 _MOST_COMBINATIONS = 100_000
-_DEVICES_EVERY = 3
+_OTHERS_EVERY = 3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,13 +62,14 @@ class Case:
         return price(self.plans.plan(int(near))).times_ms
 
 
-def case_of(seed: int, most_plans: int = _MOST_PLANS, *, devices: bool = False) -> Case | None:
+def case_of(seed: int, most_plans: int = _MOST_PLANS, **drawn: bool) -> Case | None:
     """
     Draw and solve a problem, every third for MindFormers, of nested types; None when nothing fits.
 
-    With ``devices`` its stages differ in speed or work on after their last op.
+    With ``devices`` its stages differ in speed or work on after their last op, with ``together``
+    it has special layers and strategies besides.
     """
-    plans = _solved(seed, most_plans, devices)
+    plans = _solved(seed, most_plans, **drawn)
     if math.isinf(plans.optimum_ms):
         return None
     return Case(
@@ -83,18 +84,24 @@ def case_of(seed: int, most_plans: int = _MOST_PLANS, *, devices: bool = False) 
 
 # Every test goes through the same problems; a soak has too many to keep.
 @lru_cache(maxsize=0 if SOAK else 2 * PROBLEMS)
-def _solved(seed: int, most_plans: int, devices: bool) -> AllPlans:
+def _solved(seed: int, most_plans: int, **drawn: bool) -> AllPlans:
     nested = seed % 3 == 0
     target = "mindformers" if nested else None
-    problem = small_problem(Random(seed), most_plans=most_plans, target=target, devices=devices)
+    problem = small_problem(Random(seed), most_plans=most_plans, target=target, **drawn)
     return all_plans(problem, nested=nested)
 
 
 def cases(number: int = PROBLEMS) -> Iterator[Case]:
-    """Cases of the first so many seeds, and of some of them on unequal devices."""
-    for devices, seeds in ((False, range(number)), (True, range(0, number, _DEVICES_EVERY))):
+    """Cases of so many seeds, and of some of them on unequal devices, or with everything at once."""
+    some = range(0, number, _OTHERS_EVERY)
+    kinds: list[tuple[dict[str, bool], range]] = [
+        ({}, range(number)),
+        ({"devices": True}, some),
+        ({"together": True}, some),
+    ]
+    for drawn, seeds in kinds:
         for seed in seeds:
-            case = case_of(seed, devices=devices)
+            case = case_of(seed, **drawn)
             if case is not None:
                 yield case
 

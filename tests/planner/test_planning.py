@@ -14,7 +14,7 @@ from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Shortage, Status, StoppedBy
 from sapp_ppb.planner import Progress, baselines, plan_pipeline, run
-from sapp_ppb.planner.search import Search
+from sapp_ppb.planner.search.annealing import Search
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
 from sapp_ppb.targets import silent_cells
@@ -69,11 +69,13 @@ class Case:
     def __str__(self) -> str:
         """Enough to find the problem again."""
         unequal = self.problem.stage_speed is not None or self.problem.has_extra
-        return f"seed {self.seed}, target {self.problem.target}{', unequal devices' if unequal else ''}"
+        words = ", unequal devices" if unequal else ""
+        words += ", strategies" if len(self.problem.model.types) > len(Recompute) else ""
+        return f"seed {self.seed}, target {self.problem.target}{words}"
 
 
-def solved(seed: int, target: str | None, most_plans: int = _MOST_PLANS, *, devices: bool = False) -> Case:
-    problem = small_problem(Random(seed), most_plans=most_plans, target=target, runs=True, devices=devices)
+def solved(seed: int, target: str | None, most_plans: int = _MOST_PLANS, **drawn: bool) -> Case:
+    problem = small_problem(Random(seed), most_plans=most_plans, target=target, runs=True, **drawn)
     # MindFormers has a layer in every cell, whatever the problem allows, but beside HEAD and TAIL.
     every = problem if target is None else problem.changed(min_layers_per_cell=1)
     plans = all_plans(every, nested=target is not None)
@@ -98,12 +100,14 @@ def standing_clock() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def cases(standing_clock) -> list[Case]:
     alike = [solved(seed, None) for seed in range(_PROBLEMS)]
-    return alike + [solved(seed, None, devices=True) for seed in range(_PROBLEMS)]
+    alike += [solved(seed, None, devices=True) for seed in range(_PROBLEMS)]
+    return alike + [solved(seed, None, together=True) for seed in range(_SOAK or 40)]
 
 
 @pytest.fixture(scope="module")
 def target_cases(standing_clock) -> list[Case]:
-    return [solved(seed, "mindformers", 2_000) for seed in range(_PROBLEMS)]
+    plain = [solved(seed, "mindformers", 2_000) for seed in range(_PROBLEMS)]
+    return plain + [solved(seed, "mindformers", 2_000, together=True) for seed in range(_SOAK or 30)]
 
 
 @pytest.fixture

@@ -18,10 +18,10 @@ HEADER = "index,name,stage,chunk,recompute\n"
 GOOD = HEADER + "0,Emb,0,0,\n1,Dec,0,0,full\n2,Dec,1,0,none\n3,Norm,1,0,\n"
 
 
-def read(tmp_path, text, name="layers.csv"):
+def read(tmp_path, text, name="layers.csv", model=None):
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    return read_layer_list(path)
+    return read_layer_list(path, model)
 
 
 def document(**changes):
@@ -42,7 +42,7 @@ def test_csv_that_is_written_is_read_as_the_same_plan(tmp_path_factory, plan):
     except InputError as error:
         assert "is the last and holds no layer" in str(error)  # noqa: PT017  the law is for the others
         return
-    config = read(tmp_path_factory.mktemp("csv"), text)
+    config = read(tmp_path_factory.mktemp("csv"), text, model=problem.model)
     assert (config.target, config.broken) == ("csv", ())
     assert (config.stages, config.interleave) == (problem.stages, problem.interleave)
     assert config.layers == problem.model.body_count
@@ -54,7 +54,7 @@ def test_json_that_is_written_is_read_as_the_same_plan(tmp_path_factory, plan):
     problem, folder = plan.problem, tmp_path_factory.mktemp("json")
     if problem.order_file:
         (folder / "order.csv").write_bytes(problem.order_file.text.encode())
-    config = read(folder, layers_json_text(plan), "layers.json")
+    config = read(folder, layers_json_text(plan), "layers.json", problem.model)
     assert (config.target, config.broken, config.unknown) == ("json", (), ())
     assert (config.stages, config.interleave) == (problem.stages, problem.interleave)
     assert (config.micro_batches, config.schedule) == (problem.micro_batches, problem.schedule_name)

@@ -129,6 +129,16 @@ class TestWhatIsRead:
         assert body(model_file({"weight_grad_time": 9})).weight_grad_ms == 9.0
         assert body(model_file()).weight_grad_ms is None
 
+    def test_what_makes_a_layer_special_is_read(self, model_file):
+        head = {"name": "Emb", "type": "HEAD", "time": 1, "nb_layer": 1, "memory_parameter": 10}
+        tail = head | {"name": "Out", "type": "TAIL", "tied_to": "Emb", "transient_mb": 7}
+        model = read_model(
+            model_file({"mtp": True, "tied_to": None, "transient_mb": None}, more=[head, tail])
+        )
+        assert model.bodies[0].is_mtp
+        assert [layer.tied_to for layer in model.layers] == [None, None, "Emb"]
+        assert [layer.transient_mb for layer in model.layers] == [0.0, 0.0, 7.0]
+
     def test_overheads_are_read_and_are_0_when_not_given(self, model_file):
         model = read_model(model_file(top={"op_overhead_ms": 0.4, "hop_ms": 2}))
         assert (model.op_overhead_ms, model.hop_ms) == (0.4, 2.0)
@@ -180,6 +190,13 @@ class TestWhatIsNoted:
         assert notes(model_file({"backward_coef": 0.5, "backward_time": 150})) == [
             "layers_description[0].backward_coef has no effect beside backward_time"
         ]
+
+    def test_a_tie_of_a_layer_without_parameters(self, model_file):
+        head = {"name": "Emb", "type": "HEAD", "time": 1, "nb_layer": 1, "memory_parameter": 10}
+        tail = {"name": "Out", "type": "TAIL", "time": 1, "nb_layer": 1, "tied_to": "Emb"}
+        assert notes(model_file(more=[head, tail]))[-1] == (
+            "layers_description[2].tied_to has no effect: a layer without memory_parameter shares none"
+        )
 
     def test_recompute_of_a_head_is_ignored(self, model_file):
         head = {
@@ -303,6 +320,31 @@ class TestWhatIsRefused:
     def test_layers_that_are_no_list(self, model_file, value):
         assert faults(model_file(top={"layers_description": value})) == (
             f"layers_description must be a list of at least one object (got {value!r})",
+        )
+
+    @pytest.mark.parametrize(
+        ("tail", "words"),
+        [
+            ({"transient_mb": -1}, "[1].transient_mb must be a number of at least 0 (got -1)"),
+            ({"transient_mb": True}, "[1].transient_mb must be a number of at least 0 (got True)"),
+            ({"tied_to": 3}, "[1].tied_to must be text that is not empty (got 3)"),
+            ({"tied_to": "Out"}, "[1]: tied_to must name another layer (got 'Out', its own name)"),
+            ({"tied_to": "Emb", "nb_layer": 2}, "[1]: tied_to is for a layer with a count of 1 (got 2)"),
+        ],
+    )
+    def test_a_special_layer_that_can_not_be(self, model_file, tail, words):
+        entry = {"name": "Out", "type": "TAIL", "time": 1, "nb_layer": 1} | tail
+        assert faults(model_file(more=[entry])) == (f"layers_description{words}",)
+
+    def test_a_tie_that_only_the_whole_file_shows_to_be_wrong(self, model_file):
+        entry = {"name": "Out", "type": "TAIL", "time": 1, "nb_layer": 1, "tied_to": "Dec"}
+        assert faults(model_file(more=[entry])) == (
+            "layer 'Out' is tied to 'Dec', which must be a HEAD or TAIL (got BODY)",
+        )
+
+    def test_memory_for_a_moment_of_a_layer_that_the_plan_moves(self, model_file):
+        assert faults(model_file({"transient_mb": 7})) == (
+            "layers_description[0]: transient_mb is for HEAD and TAIL layers (got 7.0 for a BODY)",
         )
 
     def test_a_weight_gradient_that_takes_longer_than_its_backward(self, model_file):

@@ -2,13 +2,13 @@
 
 import json
 
-import numpy as np
 import pytest
 from hypothesis import given
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import LayerKind, LayerStrategy, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError
-from sapp_ppb.plan import Outcome, Status, StoppedBy
+from sapp_ppb.plan import Outcome, Status, StoppedBy, plan_from_matrices
+from sapp_ppb.problem import Problem
 from sapp_ppb.readers.plan_counts import bodies_alone, read_plan_counts
 from sapp_ppb.writers import plan_to_json
 from tests.strategies import plans
@@ -30,10 +30,16 @@ def written(plan, folder):
     return path
 
 
+def by_label(plan):
+    """Layers of every type in use; a strategy that no layer is under is not known without the model."""
+    types = plan.problem.model.types
+    return {r.label: plan.counts[:, r].tolist() for r in types if plan.counts[:, r].any()}
+
+
 @given(plans())
 def test_the_counts_of_any_plan_are_read_without_its_model(tmp_path_factory, plan):
     read = read_plan_counts(written(plan, tmp_path_factory.mktemp("plan")))
-    assert np.array_equal(read.counts, plan.counts)
+    assert by_label(read) == by_label(plan)
     assert [layer.name for layer in read.problem.model.bodies] == [
         layer.name for layer in plan.problem.model.bodies
     ]
@@ -44,7 +50,7 @@ def test_the_counts_of_any_plan_are_read_without_its_model(tmp_path_factory, pla
 def test_without_its_ends_a_plan_has_body_layers_only(tmp_path_factory, plan):
     bare = bodies_alone(read_plan_counts(written(plan, tmp_path_factory.mktemp("plan"))))
     assert bare.problem.model.heads == bare.problem.model.tails == ()
-    assert np.array_equal(bare.counts, plan.counts)
+    assert by_label(bare) == by_label(plan)
 
 
 def test_layers_that_the_file_names_are_of_multi_token_prediction(tmp_path):
@@ -93,3 +99,30 @@ def test_a_file_without_layers_is_refused(tmp_path):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match="holds no layers; give a plan file that has a plan"):
             read_plan_counts(path)
+
+
+def test_a_strategy_that_is_allowed_and_not_in_use_is_one(tmp_path):
+    body = layer_from_times(
+        name="Dec",
+        kind=LayerKind.BODY,
+        count=4,
+        forward_ms=1,
+        activation_mb={Recompute.NONE: 9},
+        strategies=[LayerStrategy(name="swap", backward_ms=3, activation_mb=1)],
+    )
+    model = Model(name="tiny", layers=(body,))
+    problem = Problem(
+        model=model, stages=2, micro_batches=4, recompute=(Recompute.NONE, model.type_named("swap"))
+    )
+    read = read_plan_counts(written(plan_from_matrices(problem, {"Dec": {"none": [[2, 2]]}}), tmp_path))
+    assert [r.label for r in read.problem.recompute or ()] == ["none", "swap"]
+    assert read.strategies == ()
+
+
+def test_a_name_that_can_be_no_type_is_refused(tmp_path):
+    body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=4, forward_ms=1)
+    problem = Problem(model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4)
+    path = written(plan_from_matrices(problem, {"Dec": {"none": [[2, 2]]}}), tmp_path)
+    path.write_text(path.read_text().replace('"none"', '"a,b"'))
+    with pytest.raises(InputError, match="knows no type 'a,b'; one of none, selective, comm, both, full"):
+        read_plan_counts(path)

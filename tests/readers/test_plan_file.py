@@ -32,6 +32,7 @@ PLACE_RULES = (
     PlaceRule(recompute=Recompute.FULL, first=2),
     PlaceRule(recompute=Recompute.SELECTIVE, first=1, entries_left=1),
     PlaceRule(recompute=Recompute.FULL, every=3),
+    PlaceRule(recompute=Recompute.FULL, first=3, chunks=2),
 )
 
 

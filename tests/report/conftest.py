@@ -11,7 +11,7 @@ from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import OrderFile, ScheduleName
 from sapp_ppb.simulator import Timeline, simulate
-from tests.strategies import problems, random_mode, random_plan, with_devices
+from tests.strategies import problems, random_mode, random_plan, with_devices, with_special_layers
 
 
 def hand_plan(name: str = "hand", **given) -> Plan:
@@ -65,11 +65,12 @@ def timeline() -> Timeline:
 @st.composite
 def plans(draw) -> Plan:
     """
-    Draw a plan under any schedule, run in any way, on devices alike or not.
+    Draw a plan under any schedule, run in any way, on devices alike or not; some layers are special.
 
     Many have two chunks, which overlap needs.
     """
     problem = draw(problems(chunks=draw(st.sampled_from([1, 2, 2, 3]))))
     unequal, rng = draw(st.booleans()), Random(draw(st.integers(0, 2**32 - 1)))
     problem = random_mode(rng, problem)
+    problem = with_special_layers(rng, problem) if rng.random() < 0.5 else problem
     return random_plan(rng, with_devices(rng, problem) if unequal else problem)

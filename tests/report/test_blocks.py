@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -182,7 +183,11 @@ def test_split_backwards_have_their_recompute_in_the_input_gradient(path):
 
 def split_plan(order: Schedule):
     """Random plan that recomputes, under an order with split backwards."""
-    sizes = {"stages": order.stages, "chunks": order.chunks, "micro_batches": order.micro_batches}
+    sizes: dict[str, Any] = {
+        "stages": order.stages,
+        "chunks": order.chunks,
+        "micro_batches": order.micro_batches,
+    }
     for seed in count():
         rng = Random(seed)
         plan = random_plan(rng, with_order(random_problem(rng, **sizes), order))

@@ -1,14 +1,19 @@
 """Memory over time against the hand-timed plan, the peaks, and the slow simulator."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 
+from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.plan import plan_from_matrices
+from sapp_ppb.problem import Problem
 from sapp_ppb.report import memory_curve, timeline_blocks
-from sapp_ppb.schedules import OpKind
+from sapp_ppb.schedules import OpKind, ScheduleName
 from sapp_ppb.simulator import simulate
 from tests.reference import reference
-from tests.report.conftest import hand_plan, plans
+from tests.report.conftest import hand_plan, pair_plan, plans
 
 
 def test_the_curve_of_the_drawn_plan():
@@ -18,6 +23,29 @@ def test_the_curve_of_the_drawn_plan():
     assert (curve.constant_mb, curve.parameter_mb) == (50.0, 200.0)
     assert curve.time_ms.tolist() == [0, 1, 3, 11, 11, 18, 23]
     assert curve.memory_mb.tolist() == [250, 261, 272, 261, 272, 261, 250]
+
+
+def test_memory_for_a_moment_is_there_while_an_op_of_its_cell_runs():
+    # One stage, f = 1, b = 2, 10 MB live a micro-batch, 4 MB for a moment: F0 0 - 1, F1 1 - 2, B0 2 - 4,
+    # B1 4 - 6 (gpipe).  Between two ops the 4 MB are given back and taken again.
+    body = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=1, activation_mb={Recompute.NONE: 10})
+    tail = layer_from_times(name="Out", kind=LayerKind.TAIL, forward_ms=0, transient_mb=4)
+    problem = Problem(
+        model=Model(name="m", layers=(body, tail)), stages=1, micro_batches=2, schedule=ScheduleName.GPIPE
+    )
+    [curve] = memory_curve(simulate(plan_from_matrices(problem, {"Dec": {"none": [[1]]}})))
+    assert curve.time_ms.tolist() == [0, 0, 1, 1, 2, 2, 4, 4, 6]
+    assert curve.memory_mb.tolist() == [0, 14, 10, 24, 20, 24, 10, 14, 0]
+
+
+def test_the_two_ops_of_a_pair_need_theirs_at_once():
+    # F0 0 - 1, the pair 1 - 3.5, B1 3.5 - 5.5; each op needs 4 MB while it runs, the pair 8.
+    plan = pair_plan()
+    tail = layer_from_times(name="Out", kind=LayerKind.TAIL, forward_ms=0, transient_mb=4)
+    model = replace(plan.problem.model, layers=(*plan.problem.model.layers, tail))
+    [curve] = memory_curve(simulate(replace(plan, problem=replace(plan.problem, model=model))))
+    assert curve.time_ms.tolist() == [0, 0, 1, 1, 1, 3.5, 3.5, 3.5, 5.5]
+    assert curve.memory_mb.tolist() == [0, 4, 0, 4, 8, 4, 0, 4, 0]
 
 
 @given(plans())

@@ -10,7 +10,7 @@ from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.plan import Plan, plan_from_matrices
 from sapp_ppb.planner import plan_pipeline
 from sapp_ppb.problem import Problem
-from sapp_ppb.report.reasons import Why, find_reasons
+from sapp_ppb.report.reasons import Why, find_reasons, reasons_of_kinds
 from sapp_ppb.simulator import simulate
 from tests.strategies import plans
 
@@ -113,3 +113,35 @@ def _turned(plan, cell, recompute, less, stage, index=0):
     counts[index, recompute, cell] -= 1
     counts[index, less, cell] += 1
     return simulate(Plan(problem=replace(plan.problem), counts=counts)).peak_memory_mb[stage]
+
+
+def test_entries_of_one_kind_share_a_reason():
+    # One stage, one micro-batch: mamba.0, mlp.1 and mamba.2 are recomputed and hold 10 MB each, 30 of 70 MB.
+    # A mamba without recompute holds 60: 80 MB; the mlp 50: 70 MB, which fits.
+    layers = [
+        layer_from_times(
+            name=name,
+            kind=LayerKind.BODY,
+            forward_ms=1,
+            activation_mb={Recompute.NONE: none_mb, Recompute.FULL: 10},
+        )
+        for name, none_mb in (("mamba.0", 60), ("mlp.1", 50), ("mamba.2", 60))
+    ]
+    problem = Problem(
+        model=Model(name="hybrid", layers=tuple(layers)), stages=1, micro_batches=1, memory_limit_mb=70
+    )
+    plan = plan_from_matrices(problem, {layer.name: {"full": [[1]]} for layer in layers})
+    assert [(r.layer, r.count, r.needed_mb, r.why) for r in reasons_of_kinds(plan)] == [
+        ("mamba", 2, 80.0, Why.MEMORY),
+        ("mlp", 1, 70.0, Why.NOTHING),
+    ]
+
+
+def test_what_the_last_stage_needs_for_a_moment_is_a_reason():
+    # Stage 1 has one micro-batch alive: 10 + 60 MB with one layer of two left alone, and 40 for the logits.
+    output = layer_from_times(name="Out", kind=LayerKind.TAIL, forward_ms=1, transient_mb=40)
+    problem = one_kind({Recompute.NONE: 60, Recompute.FULL: 10}, memory_limit_mb=(500, 100))
+    model = replace(problem.model, layers=(*problem.model.layers, output))
+    plan = plan_from_matrices(replace(problem, model=model), {"Dec": {"none": [[2, 0]], "full": [[0, 2]]}})
+    [reason] = find_reasons(plan)
+    assert (reason.stage, reason.why, reason.needed_mb, reason.over_mb) == (1, Why.MEMORY, 110.0, 10.0)

@@ -27,6 +27,7 @@ from tests.strategies import (
     with_devices,
     with_order,
     with_overheads,
+    with_special_layers,
 )
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "schedules" / "torch"
@@ -74,11 +75,54 @@ def test_a_thousand_random_plans_with_overheads_take_what_the_slow_simulator_say
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
+def test_a_thousand_random_plans_of_special_layers_hold_what_the_slow_simulator_says(batch: int) -> None:
+    for seed in range(batch, CASES, BATCHES):
+        rng = Random(seed)
+        plan = random_plan(rng, with_special_layers(rng, random_mode(rng, random_problem(rng))))
+        assert_same(simulate(plan), plan)
+
+
+def test_the_random_special_layers_are_of_every_kind() -> None:
+    # Guards the test above: peaks at a transient in F and in B, ties on one stage and between two.
+    seen: set[str] = set()
+    for seed in range(CASES // 2):
+        rng = Random(seed)
+        problem = with_special_layers(rng, random_mode(rng, random_problem(rng)))
+        plan = random_plan(rng, problem)
+        layers = {layer.name: layer for layer in problem.model.layers}
+        for layer in problem.model.layers:
+            if layer.tied_to is not None:
+                both = {layer.kind, layers[layer.tied_to].kind}
+                one_stage = 0 in problem.cells_of(0) and problem.cells - 1 in problem.cells_of(0)
+                seen.add(f"tie of {len(both)} on {'one stage' if one_stage else 'two'}")
+        for stage, peak in enumerate(simulate(plan).peaks):
+            needs_mb = max((layer.transient_mb for layer in problem.model.tails), default=0.0)
+            if needs_mb and peak.op.cell == problem.cells - 1 and problem.overlap_factor == 0:
+                seen.add(f"peak in {peak.op.kind.name}")
+            if problem.overlap_factor > 0 and problem.order.pairs_of(stage):
+                seen.add("pairs")
+    assert seen >= {f"tie of {n} on {places}" for n in (1, 2) for places in ("one stage", "two")}
+    assert seen >= {"peak in F", "peak in B", "pairs"}
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
 def test_a_thousand_random_plans_on_unequal_devices_take_what_the_slow_simulator_says(batch: int) -> None:
     for seed in range(batch, CASES, BATCHES):
         rng = Random(seed)
         problem = with_devices(rng, random_mode(rng, random_problem(rng)))
         plan = random_plan(rng, with_overheads(rng, problem) if rng.random() < 0.5 else problem)
+        assert_same(simulate(plan), plan)
+
+
+@pytest.mark.parametrize("batch", range(BATCHES))
+def test_a_thousand_random_plans_with_everything_at_once_are_what_the_slow_simulator_says(batch: int) -> None:
+    # Strategies, some with a working set, special layers, unequal devices and what comes after the last op.
+    for seed in range(batch, CASES, BATCHES):
+        rng = Random(f"together {seed}")
+        problem = random_mode(rng, random_problem(rng, strategies=True))
+        problem = with_devices(rng, with_special_layers(rng, problem))
+        problem = with_overheads(rng, problem) if rng.random() < 0.5 else problem
+        plan = random_plan(rng, problem)
         assert_same(simulate(plan), plan)
 
 

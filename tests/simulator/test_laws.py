@@ -40,10 +40,13 @@ def more_recomputed(plan: Plan, rng: Random) -> Plan:
     """Each count, by the toss of a coin, under the most recomputing type that its layer considers."""
     counts = plan.counts.copy()
     for index, layer in enumerate(plan.problem.model.bodies):
-        for recompute in layer.considered[:-1]:
+        types = [
+            r for r in layer.considered if isinstance(r, Recompute)
+        ]  # a strategy is neither more nor less
+        for recompute in types[:-1]:
             for cell in range(plan.problem.cells):
                 if rng.random() < 0.5:
-                    counts[index, layer.considered[-1], cell] += counts[index, recompute, cell]
+                    counts[index, types[-1], cell] += counts[index, recompute, cell]
                     counts[index, recompute, cell] = 0
     return Plan(problem=plan.problem, counts=counts)
 

@@ -17,7 +17,7 @@ from sapp_ppb.schedules import (
     check_schedule,
     parse_csv,
 )
-from sapp_ppb.simulator.memory import live_rows
+from sapp_ppb.simulator.memory import LiveRows, live_rows
 from tests.strategies import random_schedule
 
 # All that need no more than sizes, and whose micro-batches are not cut along the sequence.
@@ -115,6 +115,46 @@ def one_stage(text: str) -> Schedule:
     check_schedule(schedule)
     assert (schedule.stages, schedule.chunks) == (1, 2)
     return schedule
+
+
+def told(schedule: Schedule, live: LiveRows) -> set[tuple[str, tuple[float, ...], int, float]]:
+    """First op, live counts, chunk that holds something again, and MB for a moment of every row."""
+    rows = zip(live.ops, live.rows.tolist(), live.again.tolist(), live.transient_mb.tolist(), strict=True)
+    return {(str(schedule.rows[0][op]), tuple(row), again, mb) for op, row, again, mb in rows}
+
+
+def test_rows_with_memory_for_a_moment_stand_beside_those_without() -> None:
+    # gpipe with 3 micro-batches through two chunks of one stage; an op of cell 1 needs 30 MB for a moment.
+    # Live are (3,0) after 0F2, with nothing besides, and (3,3) during 1F2 and 1B2, with the 30 MB: that
+    # row reaches all others.
+    order = one_stage("0F0,0F1,0F2,1F0,1F1,1F2,1B2,0B2,1B1,0B1,1B0,0B0")
+    assert told(order, live_rows(order, transient_mb=(0.0, 30.0))[0]) == {("1F2", (3.0, 3.0), -1, 30.0)}
+    # Where cell 0 needs them, (3,0) is live during 0F2 and (3,2) during 0B2; (3,3) goes without.
+    order = one_stage("0F0,0F1,0F2,1F0,1F1,1F2,1B2,0B2,1B1,0B1,1B0,0B0")
+    assert told(order, live_rows(order, transient_mb=(30.0, 0.0))[0]) == {
+        ("1F2", (3.0, 3.0), -1, 0.0),
+        ("0B2", (3.0, 2.0), -1, 30.0),
+    }
+
+
+def test_a_backward_needs_its_working_set_or_its_memory_for_a_moment_but_not_both() -> None:
+    # One micro-batch, one chunk: B holds what recompute holds again, or 30 MB; F holds 30 MB.
+    order = parse_csv("0F0,0B0")
+    live = live_rows(order, True, (30.0,))[0]
+    assert told(order, live) == {("0F0", (1.0,), -1, 30.0), ("0B0", (1.0,), 0, 0.0)}
+    assert live.totals(np.array([7.0]), np.array([20.0])).max() == 37.0  # 7 + 30
+    assert live.totals(np.array([7.0]), np.array([50.0])).max() == 57.0  # 7 + 50
+
+
+def test_the_two_ops_of_an_overlapped_pair_need_theirs_at_once() -> None:
+    # 30 MB for a moment in the only cell: F1 and B0 run together with two micro-batches live.
+    order = parse_csv("0F0,(0F1;0B0)OVERLAP_F_B,0B1")
+    apart, at_once = (live_rows(order, transient_mb=(30.0,), overlapping=x)[0] for x in (False, True))
+    assert told(order, apart) == {("0F1", (2.0,), -1, 30.0)}
+    assert told(order, at_once) == {("0B0", (2.0,), -1, 60.0)}
+    # What B holds again is there beside what F needs.
+    both = live_rows(order, True, (30.0,), overlapping=True)[0]
+    assert told(order, both) == {("0B0", (2.0,), -1, 60.0), ("0B0", (2.0,), 0, 30.0)}
 
 
 def test_dominated_and_mixed_rows_are_dropped() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.costs.strategy import numbered
 from sapp_ppb.errors import InputError
 from sapp_ppb.schedules import P2PMode, ScheduleName
 from sapp_ppb.sweep import list_candidates
@@ -23,6 +24,14 @@ def grid_file(tmp_path):
         return path
 
     return write
+
+
+def test_recompute_may_name_the_strategies_of_a_model():
+    types = numbered(("swap",))
+    grid, _ = read_grid(None, NEEDED | {"recompute": "none,swap"}, types)
+    assert grid.given == {"recompute": (types[0], types[5])}
+    with pytest.raises(InputError, match=r"--recompute must be one or more of none, .*, full, swap"):
+        read_grid(None, NEEDED | {"recompute": "none,swp"}, types)
 
 
 def test_options_as_text():

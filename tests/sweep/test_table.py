@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from sapp_ppb.sweep import list_candidates, sweep, to_csv
+from sapp_ppb.costs import LayerStrategy
+from sapp_ppb.sweep import list_candidates, outcome, sweep, to_csv
 from sapp_ppb.sweep.row import skipped_row
 from sapp_ppb.sweep.table import COLUMNS, counts, to_json
 from tests.sweep.conftest import GRID, MODEL
@@ -31,8 +32,23 @@ def test_every_row_has_every_column(rows):
     # Nothing is recomputed within 1,200 MB: without a limit the plan is the same, and comes second as given.
     assert [row["memory_limit_mb"] for row in read] == ["1200", "", "300", ""]
     assert read[0]["makespan_ms"] == read[1]["makespan_ms"]
-    assert read[0]["recomputed_layers"] == "0"
+    assert (read[0]["recomputed_layers"], read[0]["strategy_layers"]) == ("0", "0")
     assert [row["pareto"] for row in read] == ["true", "true", "false", "false"]
+
+
+def test_layers_under_a_strategy_are_counted_apart():
+    # Stage 0 holds 150 + 100 n MB, and 4 x 60 MB for every layer that is not swapped: above 400 MB with any.
+    swap = LayerStrategy(name="swap", backward_ms=20, activation_mb=0)
+    layers = (MODEL.layers[0], MODEL.layers[1].offering([swap]), MODEL.layers[2])
+    grid = replace(GRID, stages=(4,), interleave=(1,), memory_limits_mb=(400.0,))
+    candidates, _ = list_candidates(replace(MODEL, layers=layers), grid)
+    row = sweep(candidates, workers=1, time_limit_s=1.0).rows[0]
+    plan = outcome(row).plan
+    assert plan is not None
+    assert (row.cells["recomputed_layers"], row.cells["strategy_layers"]) == (
+        plan.recomputed_layers,
+        plan.strategy_layers["swap"],
+    )
 
 
 def test_numbers_of_a_csv_are_those_of_the_rows_to_the_last_digit(rows):

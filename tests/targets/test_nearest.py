@@ -98,6 +98,8 @@ def mixed_plan(rng, *, with_mtp):
 def test_the_nearest_plan_can_be_said_and_has_the_same_split(target, seed, with_mtp):
     plan = mixed_plan(Random(seed), with_mtp=with_mtp)
     found = nearest(plan, target_named(target))
+    if with_mtp and target == "torchtitan":  # which runs no such layer in a pipeline
+        assert found is None
     if found is None:  # the split itself can not be said, whatever the recompute
         counts = np.zeros_like(plan.counts)
         counts[:, Recompute.NONE] = plan.counts.sum(axis=1)

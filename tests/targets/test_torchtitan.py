@@ -1,5 +1,7 @@
 """Problems and plans that torchtitan can not run, and why."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,15 @@ def test_problems_that_it_refuses(changes, words):
 def test_problems_that_it_takes(changes):
     assert (
         TORCHTITAN.refuses(Problem(model=model_of(8), **{"stages": 2, "micro_batches": 8, **changes})) == ()
+    )
+
+
+def test_layers_of_multi_token_prediction_that_it_refuses():
+    model = model_of(7, 1)
+    layers = [replace(layer, is_mtp=layer.name == "body1") for layer in model.layers]
+    problem = Problem(model=replace(model, layers=tuple(layers)), stages=2, micro_batches=8)
+    assert TORCHTITAN.refuses(problem) == (
+        "torchtitan runs no layers of multi-token prediction in a pipeline; plan without them",
     )
 
 

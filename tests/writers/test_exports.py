@@ -47,7 +47,9 @@ def test_what_is_written_is_told_apart_and_read_back_as_the_same_plan(tmp_path_f
     path.write_text(form.text(plan), encoding="utf-8")
     assert framework_of(path) == told_as(name, form.text(plan))
     problem = plan.problem
-    config = read_config(path, name, layers=problem.model.body_count, micro_batches=problem.micro_batches)
+    config = read_config(
+        path, name, layers=problem.model.body_count, micro_batches=problem.micro_batches, model=problem.model
+    )
     assert config.broken == ()
     given_fields = {"micro_batches": problem.micro_batches, "schedule": problem.schedule_name}
     again = plan_of_config(

@@ -82,7 +82,9 @@ def test_the_offsets_add_up_and_the_lists_mean_the_plan(plan):
     assert sum(map(sum, lists.offset)) == problem.model.body_count % problem.cells
     if lists.recompute is None or lists.select_recompute is None or lists.select_comm_recompute is None:
         assert lists.silent
+        assert lists.strategies == tuple(plan.strategy_layers)
         return
+    assert not plan.strategies
     per_type = plan.counts.sum(axis=0)
     for chunk in range(problem.interleave):
         for stage in range(problem.stages):
@@ -92,4 +94,4 @@ def test_the_offsets_add_up_and_the_lists_mean_the_plan(plan):
             comm = lists.select_comm_recompute[chunk][stage] - full
             # A layer that both lists count runs BOTH.
             both = min(select, comm)
-            assert [select - both, comm - both, both, full] == per_type[1:, cell].tolist()
+            assert [select - both, comm - both, both, full] == per_type[1:5, cell].tolist()

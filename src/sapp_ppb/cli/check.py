@@ -120,7 +120,7 @@ def check(
     )
     known = None if model is None else read_model(model)
     layers = None if known is None else known.body_count
-    read = read_config(config, from_, layers=layers, micro_batches=micro_batches)
+    read = read_config(config, from_, layers=layers, micro_batches=micro_batches, model=known)
     planning = None if no_plan else {"time_limit_s": time_limit, "seed": seed}
     checked = _checked(read, known, given, planning)
     if json_:

@@ -87,8 +87,9 @@ def _layers_table(types: CellTypes) -> Table:
     table.add_column("stage", justify="right")
     for chunk in range(len(types)):
         table.add_column(f"chunk {chunk}" if len(types) > 1 else "layers", overflow="fold")
+    known = sorted({*Recompute, *(r for row in types for cell in row for r in cell)})
     for stage, cells in enumerate(zip(*types, strict=True)):
-        words = [counts_text([cell.count(recompute) for recompute in Recompute]) for cell in cells]
+        words = [counts_text([cell.count(r) for r in known], known) for cell in cells]
         table.add_row(str(stage), *words)
     return table
 

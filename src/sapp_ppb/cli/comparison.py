@@ -88,7 +88,14 @@ def _times(timeline: "Timeline", best_ms: float, *, limited: bool) -> tuple[list
     memory = Text(f"over on {over}", style="red") if over else Text("fits", style="green")
     ratio = f"{timeline.step_ms / best_ms:.3f}" if best_ms else ""
     after: list[str | Text] = [f"{max(timeline.peak_memory_mb):,.0f}", *([memory] if limited else [])]
-    return [f"{timeline.step_ms:,.1f}", ratio], [*after, str(timeline.plan.recomputed_layers)]
+    return [f"{timeline.step_ms:,.1f}", ratio], [*after, _recomputed(timeline)]
+
+
+def _recomputed(timeline: "Timeline") -> str:
+    """Say how many layers are recomputed, and how many are under a strategy, by its name."""
+    plan = timeline.plan
+    words = [f"{layers} {name}" for name, layers in plan.strategy_layers.items()]
+    return " + ".join([str(plan.recomputed_layers), *words])
 
 
 def _percent(share: float) -> str:

@@ -78,7 +78,7 @@ def _types(text: str | None) -> "tuple[Recompute, ...]":
 
     if text is not None and not text.strip():
         return ()
-    return recompute_types("full" if text is None else text) or (Recompute.FULL,)
+    return tuple(map(Recompute, recompute_types("full" if text is None else text) or ())) or (Recompute.FULL,)
 
 
 def _somebody_is_there() -> bool:

@@ -36,10 +36,12 @@ def noise_text(found: "Robustness") -> str:
 
 
 def split_text(each: "NoisyPlan") -> str:
-    """Layers of every stage, a chunk after the other, and how many layers are recomputed."""
+    """Layers of every stage, a chunk after the other, and how many are recomputed or under a strategy."""
     rows = each.plan.per_chunk_and_stage(each.plan.layers_per_cell).tolist()
     again = each.plan.recomputed_layers
-    return " | ".join(" ".join(map(str, row)) for row in rows) + (f", {again} recomputed" if again else "")
+    words = [f"{again} recomputed"] if again else []
+    words += [f"{layers} {name}" for name, layers in each.plan.strategy_layers.items()]
+    return ", ".join([" | ".join(" ".join(map(str, row)) for row in rows), *words])
 
 
 def _verdict(found: "Robustness") -> str:

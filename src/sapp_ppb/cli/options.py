@@ -9,7 +9,9 @@ import typer
 from sapp_ppb.errors import InputError
 
 if TYPE_CHECKING:
-    from sapp_ppb.costs import Recompute
+    from collections.abc import Sequence
+
+    from sapp_ppb.costs import RecomputeType
     from sapp_ppb.schedules import Flavour, MicroBatchGroup, OrderFile, P2PMode, ScheduleName
 
 _THOUSANDS = re.compile(r"0\d\d")  # what 56,000 ends in, and no list of numbers
@@ -98,8 +100,8 @@ RecomputeTypes = Annotated[
     typer.Option(
         "--recompute",
         metavar="TYPE[,TYPE...]",
-        help="Recompute types to choose from: none, selective, comm, both, full.  "
-        "[default: those that the model gives]",
+        help="Recompute types to choose from: none, selective, comm, both, full, and strategies of the "
+        "model by name.  [default: those that the model gives]",
     ),
 ]
 MaxRecomputeTypes = Annotated[
@@ -304,9 +306,16 @@ def memory_margin(text: str) -> float | str:
     raise InputError("--memory-margin", [f"{text!r} is neither a number of MB nor a percentage such as 5%"])
 
 
-def recompute_types(text: str | None) -> "tuple[Recompute, ...] | None":
+def recompute_types(
+    text: str | None, known: "Sequence[RecomputeType] | None" = None
+) -> "tuple[RecomputeType, ...] | None":
     """
     Read recompute types with commas between them; None stands for all.
+
+    Parameters
+    ----------
+    known
+        Types that may be named; None: the five of recomputation.
 
     Examples
     --------
@@ -317,13 +326,12 @@ def recompute_types(text: str | None) -> "tuple[Recompute, ...] | None":
 
     if text is None:
         return None
-    labels, known = [label.strip() for label in text.split(",")], [r.label for r in Recompute]
-    faults = [
-        f"{label!r} is unknown; one or more of {', '.join(known)}" for label in labels if label not in known
-    ]
+    by_label = {r.label: r for r in known or Recompute}
+    labels, among = [label.strip() for label in text.split(",")], ", ".join(by_label)
+    faults = [f"{label!r} is unknown; one or more of {among}" for label in labels if label not in by_label]
     if faults:
         raise InputError("--recompute", faults)
-    return tuple(Recompute.from_label(label) for label in labels)
+    return tuple(by_label[label] for label in labels)
 
 
 def kept_part(fix: Path | None, keep: str | None) -> str:

@@ -83,8 +83,9 @@ def given_problem(
     name = schedule_name(schedule)
     if schedule == AUTO:  # any sizes have this order; which are possible is asked for later
         name = ScheduleName.SEQ1F1B if sequence_chunks > 1 else ScheduleName.LOOPED_BFS
+    read = read_model(model)
     return Problem(
-        model=read_model(model),
+        model=read,
         stages=stages,
         micro_batches=micro_batches,
         interleave=usual_chunks(name) if interleave is None else interleave,
@@ -100,7 +101,7 @@ def given_problem(
         if constant_memory is None
         else numbers("--constant-memory", constant_memory, "MB"),
         memory_margin=memory_margin(memory_margin_),
-        recompute=recompute_types(recompute),
+        recompute=recompute_types(recompute, read.types),
         max_recompute_types=max_recompute_types,
         recompute_working_set=recompute_working_set,
         p2p_ms=numbers("--p2p", p2p, "ms"),

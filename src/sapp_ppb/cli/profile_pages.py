@@ -10,7 +10,7 @@ from rich.text import Text
 from sapp_ppb.cli.tables import pairs_table, rendered
 
 if TYPE_CHECKING:
-    from sapp_ppb.costs import Model
+    from sapp_ppb.costs import Layer, Model, RecomputeType
 
 
 def model_text(model: "Model", facts: Sequence[tuple[str, str]] = ()) -> str:
@@ -20,13 +20,13 @@ def model_text(model: "Model", facts: Sequence[tuple[str, str]] = ()) -> str:
     Parameters
     ----------
     model
-        Its activations are shown for NONE and for every recompute type that some layer has.
+        Its activations are shown for every recompute type and strategy that some layer has.
     facts
         Names and values that stand before the totals.
     """
     from sapp_ppb.costs import Recompute
 
-    types = [r for r in Recompute if any(layer.activation_mb[r] is not None for layer in model.layers)]
+    types = [r for r in model.types if any(_held(layer, r) is not None for layer in model.layers)]
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("layer", overflow="fold")
     table.add_column("kind")
@@ -34,7 +34,7 @@ def model_text(model: "Model", facts: Sequence[tuple[str, str]] = ()) -> str:
     for heading in [*headings, *(f"activation,\n{r.label}, MB" for r in types)]:
         table.add_column(heading, justify="right", no_wrap=True)
     for layer in model.heads + model.bodies + model.tails:
-        held = [layer.activation_mb[r] for r in types]
+        held = [_held(layer, r) for r in types]
         table.add_row(
             Text(layer.name),
             layer.kind.value,
@@ -53,6 +53,11 @@ def model_text(model: "Model", facts: Sequence[tuple[str, str]] = ()) -> str:
     title = f"{model.name}: {model.body_count} BODY layers"
     page: list[RenderableType] = [Text(title), Text(), table, Text(), pairs_table(rows)]
     return rendered(page)
+
+
+def _held(layer: "Layer", recompute: "RecomputeType") -> float | None:
+    """MB under a type; None where the layer does not have it."""
+    return layer.activation_mb[recompute] if recompute < len(layer.activation_mb) else None
 
 
 def _number(value: float) -> str:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sapp_ppb.cli.guard import FITS, NO_PLAN_IN_TIME, NOTHING_FITS, say
-from sapp_ppb.cli.options import Force, ModelPath, Output
+from sapp_ppb.cli.options import Force, Output
 from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.cli.progress import SweepLine
 from sapp_ppb.cli.sweep_options import Address, Backend, Everything, Workers, takes_grid
 
 if TYPE_CHECKING:
+    from sapp_ppb.costs import Model
     from sapp_ppb.sweep import Candidate, Grid, Sweep
     from sapp_ppb.sweep.work import Effort
 
@@ -33,7 +34,7 @@ Examples:
 
 @takes_grid
 def sweep(
-    model: ModelPath,
+    model: "Model",
     grid: "Grid",
     effort: "Effort",
     no_cut: Everything = False,
@@ -48,16 +49,14 @@ def sweep(
 ) -> int:
     """Plan all problems of a grid, print and write."""
     from sapp_ppb.cli.sweep_files import free_sweep_folder, write_sweep
-    from sapp_ppb.readers import read_model
     from sapp_ppb.sweep import list_candidates
     from sapp_ppb.sweep.row import skipped_row
     from sapp_ppb.sweep.run import with_skipped
     from sapp_ppb.sweep.table import to_json
 
-    loaded = read_model(model)
     folder = None if output is None else free_sweep_folder(output, force=force)
-    candidates, skipped = list_candidates(loaded, grid)
-    known = {"model": loaded.name, "devices": grid.devices, "global_batch": grid.global_batch}
+    candidates, skipped = list_candidates(model, grid)
+    known = {"model": model.name, "devices": grid.devices, "global_batch": grid.global_batch}
     options = {"prune": not no_cut, "workers": workers, "folder": folder}
     found = with_skipped(
         _planned(candidates, effort, backend, address, **options),

@@ -1,16 +1,17 @@
 """Options of ``sapp-ppb sweep``, as text: what each may hold is said where grids are read."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sapp_ppb.cli.options import WorkingSet
+from sapp_ppb.cli.options import ModelPath, WorkingSet
 
 if TYPE_CHECKING:
+    from sapp_ppb.costs import RecomputeType
     from sapp_ppb.sweep import Grid
     from sapp_ppb.sweep.work import Effort
 
@@ -184,6 +185,7 @@ Workers = Annotated[
 
 
 def given_grid(
+    types: "Sequence[RecomputeType]",
     grid: GridPath = None,
     devices: Devices = None,
     global_batch: GlobalBatch = None,
@@ -216,29 +218,39 @@ def given_grid(
     """
     Read the grid, and how hard its problems are tried, from the file and the options together.
 
+    Parameters
+    ----------
+    types
+        What ``--recompute`` may name.
+
     Raises
     ------
     InputError
         If the file or an option is not what it must be.
     """
-    given = {name.replace("_", "-"): value for name, value in locals().items() if name != "grid"}
+    given = {
+        name.replace("_", "-"): value for name, value in locals().items() if name not in ("grid", "types")
+    }
     given["recompute-working-set"] = recompute_working_set or None  # a flag that is not given is none
     from sapp_ppb.sweep.grid_options import read_grid
 
-    return read_grid(grid, given)
+    return read_grid(grid, given, types)
 
 
 def takes_grid(verb: Callable[..., int]) -> Callable[..., int]:
-    """Give a verb whose second and third parameters are a grid and an effort the options of both."""
+    """Give a verb whose first three parameters are a model, a grid and an effort the options of them."""
     asked = dict(inspect.signature(given_grid).parameters)
     own = dict(inspect.signature(verb).parameters)
-    model = own.pop("model")
-    del own["grid"], own["effort"]
+    model = own.pop("model").replace(annotation=ModelPath)
+    del own["grid"], own["effort"], asked["types"]
 
     @wraps(verb)
     def command(**options: Any) -> int:
-        grid, effort = given_grid(**{name: options.pop(name) for name in asked})
-        return verb(options.pop("model"), grid, effort, **options)
+        from sapp_ppb.readers import read_model
+
+        loaded = read_model(options.pop("model"))
+        grid, effort = given_grid(loaded.types, **{name: options.pop(name) for name in asked})
+        return verb(loaded, grid, effort, **options)
 
     parameters = [model, *asked.values(), *own.values()]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from sapp_ppb.report.blocks import Floats
 from sapp_ppb.report.colours import EXTRA, shade, text_colour
-from sapp_ppb.report.words import EXTRA_NAME, time_text
+from sapp_ppb.report.words import EXTRA_NAME, added_text, time_text
 from sapp_ppb.report.work import WORK_OF_KIND, Work
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.schedules.op import WHOLE
@@ -26,7 +26,7 @@ def timeline_text(timeline: "Timeline", columns: int) -> Text:
 
     An op is its kind and micro-batch as far as they fit, with its cell before them
     where a stage has several, filled up with the small letter of its kind: ``F3f``;
-    ``r`` is recompute and ``.`` idle.
+    ``r`` is recompute, or what a strategy adds, and ``.`` idle.
     """
     from sapp_ppb.report import timeline_blocks
 
@@ -42,7 +42,7 @@ def timeline_text(timeline: "Timeline", columns: int) -> Text:
         )
     rows = [Text(name) + _row(timeline, blocks, stage, width) for stage, name in enumerate(names)]
     heading = f"timeline, a column is {time_text(timeline.step_ms / width)}"
-    return Text("\n").join([Text(heading), *rows, Text(_legend(blocks, timeline))])
+    return Text("\n").join([Text(heading), *rows, Text(_legend(timeline, blocks))])
 
 
 def _row(timeline: "Timeline", blocks: "Blocks", stage: int, width: int) -> Text:
@@ -85,12 +85,12 @@ def _style(work: Work, chunk: int, chunks: int) -> Style:
     return Style(color=text_colour(work), bgcolor=shade(work, chunk, chunks))
 
 
-def _legend(blocks: "Blocks", timeline: "Timeline") -> str:
+def _legend(timeline: "Timeline", blocks: "Blocks") -> str:
     """Explain the letters that there are."""
     there = [
         f"{kind.name} {work.value}" for kind, work in WORK_OF_KIND.items() if np.any(blocks.kind == kind)
     ]
-    again = [f"{_RECOMPUTE} {Work.RECOMPUTE.value}"] if np.any(blocks.recompute_ms) else []
+    again = [f"{_RECOMPUTE} {added_text([timeline.plan])}"] if np.any(blocks.recompute_ms) else []
     pairs = ["two that overlap side by side"] if np.any(blocks.overlapped) else []
     extra = [f"{_EXTRA} {EXTRA_NAME}"] if timeline.extra_ms else []
     return ", ".join([*there, *again, f"{_IDLE} idle", *pairs, *extra])

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from sapp_ppb.costs.checks import count_fault, number_fault, shown
 from sapp_ppb.costs.cost import EVERYTHING, Cost
-from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
+from sapp_ppb.costs.layer import Layer, LayerKind, strategies_of
+from sapp_ppb.costs.layer_times import layer_from_times
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.errors import InputError
 
@@ -21,8 +22,9 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
     One layer that stands for several, with the same total time and memory.
 
     The count is the greatest common divisor of the counts, and each cost is the
-    sum of count x cost over the layers, divided by that count.  Considered are the
-    recompute types that all of the layers consider.
+    sum of count x cost over the layers, divided by that count; of memory that exists only
+    while a layer runs it is the greatest.  Considered are the recompute types and strategies
+    that all of the layers consider.
 
     Parameters
     ----------
@@ -34,8 +36,8 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
     Raises
     ------
     InputError
-        If there is no layer, if the kinds differ, or if no recompute type is
-        considered by all.
+        If there is no layer, if the kinds differ, if no recompute type is
+        considered by all, or if one of several is tied to another layer.
 
     Examples
     --------
@@ -49,10 +51,17 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
     kinds = sorted({layer.kind.value for layer in layers})
     if len(kinds) != 1:
         raise InputError(where, [f"layers must be of one kind (got {', '.join(kinds) or 'no layer'})"])
-    shared = [r for r in Recompute if all(r in layer.considered for layer in layers)]
+    names = strategies_of(layers)
+    if layers[0].kind is LayerKind.BODY:
+        layers = [layer.renumbered(names) for layer in layers]
+    types = layers[0].types
+    shared = [r for r in types if all(r in layer.considered for layer in layers)]
     if not shared:
-        types = "; ".join(f"{layer.name}: {', '.join(r.label for r in layer.considered)}" for layer in layers)
-        raise InputError(where, [f"layers must have a recompute type in common (got {types})"])
+        found = "; ".join(f"{layer.name}: {', '.join(r.label for r in layer.considered)}" for layer in layers)
+        raise InputError(where, [f"layers must have a recompute type in common (got {found})"])
+    tied = [layer.name for layer in layers if layer.tied_to is not None]
+    if tied and len(layers) > 1:
+        raise InputError(where, [f"layers must not be tied to others (got {', '.join(map(shown, tied))})"])
     count = math.gcd(*(layer.count for layer in layers))
 
     def cost(values: Iterable[float]) -> float:
@@ -65,17 +74,20 @@ def aggregate(layers: Sequence[Layer], name: str) -> Layer:
         kind=layers[0].kind,
         count=count,
         forward_ms=cost(layer.forward_ms for layer in layers),
-        backward_ms=tuple(cost(layer.backward_ms[r] for layer in layers) for r in Recompute),
+        backward_ms=tuple(cost(layer.backward_ms[r] for layer in layers) for r in types),
         parameter_mb=cost(layer.parameter_mb for layer in layers),
         activation_mb=tuple(
-            cost(layer.activation(r) for layer in layers) if r in shared else None for r in Recompute
+            cost(layer.activation(r) for layer in layers) if r in shared else None for r in types
         ),
         model_name=model_names.pop() if len(model_names) == 1 else None,
         weight_grad_ms=None
         if all(layer.weight_grad_ms is None for layer in layers)
         else cost(layer.weight_ms for layer in layers),
         is_mtp=all(layer.is_mtp for layer in layers),
+        transient_mb=max(layer.transient_mb for layer in layers),
+        tied_to=layers[0].tied_to,
         estimated=frozenset().union(*(layer.estimated for layer in layers)),
+        strategies=layers[0].strategies,
     )
 
 
@@ -119,7 +131,9 @@ def with_backward_ratio(layer: Layer, ratio: float) -> Layer:
     fresh = layer_from_times(
         name=layer.name, kind=layer.kind, forward_ms=layer.forward_ms, backward_ms=wanted
     )
-    return replace(layer, backward_ms=fresh.backward_ms)
+    # Nothing is known of what a strategy adds, so it adds nothing, as before.
+    added = (wanted,) * len(layer.strategies)
+    return replace(layer, backward_ms=fresh.backward_ms + added)
 
 
 def split_over_sequence_chunks(layer: Layer, k: int) -> Layer:
@@ -127,9 +141,10 @@ def split_over_sequence_chunks(layer: Layer, k: int) -> Layer:
     Layer as one of ``k`` sequence chunks of a micro-batch meets it.
 
     A chunk carries 1/k of the micro-batch's tokens: forward, every backward, the weight
-    gradients and the activations are divided by k.  The parameters are not, since all chunks run
-    through the same ones.  The micro-batches become k x M, for the whole work stays
-    the same.  A causal attention works longer on later chunks; this is the mean.
+    gradients, the activations and what is held for a moment are divided by k.  The
+    parameters are not, since all chunks run through the same ones.  The micro-batches
+    become k x M, for the whole work stays the same.  A causal attention works longer on
+    later chunks; this is the mean.
 
     Raises
     ------
@@ -152,6 +167,7 @@ def split_over_sequence_chunks(layer: Layer, k: int) -> Layer:
         backward_ms=tuple(value / k for value in layer.backward_ms),
         activation_mb=tuple(value / k if value is not None else None for value in layer.activation_mb),
         weight_grad_ms=None if layer.weight_grad_ms is None else layer.weight_grad_ms / k,
+        transient_mb=layer.transient_mb / k,
     )
 
 
@@ -159,10 +175,9 @@ def at_micro_batch_size(layer: Layer, ratio: float) -> Layer:
     """
     Layer as a micro-batch of ``ratio`` times the samples meets it, an estimate.
 
-    Forward, every backward, the weight gradients and the activations grow with the samples; the
-    parameters stay.  What was
-    scaled is marked as an estimate.  Devices are often better used by more samples at once, so that the
-    true times are then somewhat shorter.
+    Forward, every backward, the weight gradients, the activations and what is held for a moment grow
+    with the samples; the parameters stay.  What was scaled is marked as an estimate.  Devices are often
+    better used by more samples at once, so that the true times are then somewhat shorter.
 
     Raises
     ------
@@ -188,5 +203,6 @@ def at_micro_batch_size(layer: Layer, ratio: float) -> Layer:
         backward_ms=tuple(value * ratio for value in layer.backward_ms),
         activation_mb=tuple(value * ratio if value is not None else None for value in layer.activation_mb),
         weight_grad_ms=None if layer.weight_grad_ms is None else layer.weight_grad_ms * ratio,
+        transient_mb=layer.transient_mb * ratio,
         estimated=layer.estimated if ratio == 1 else layer.estimated | (EVERYTHING - {Cost.PARAMETER}),
     )

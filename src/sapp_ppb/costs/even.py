@@ -6,7 +6,7 @@ from itertools import accumulate, pairwise
 
 from sapp_ppb.costs.layer import Layer
 from sapp_ppb.costs.model import Model
-from sapp_ppb.costs.recompute import Recompute
+from sapp_ppb.costs.strategy import RecomputeType
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,14 +20,18 @@ class EvenCell:
         Times of one micro-batch, milliseconds; without recompute where that may be.
     parameter_mb
         MB held throughout.
+    transient_mb
+        MB besides while an op runs.
     most_mb, least_mb
-        Activation memory of one micro-batch, MB, with the least and the most recompute.
+        Activation memory of one micro-batch, MB, with the least recompute, and with the type
+        of each layer that holds least.
     """
 
     forward_ms: float
     backward_ms: float
     weight_ms: float
     parameter_mb: float
+    transient_mb: float = 0.0
     most_mb: float
     least_mb: float
 
@@ -35,7 +39,7 @@ class EvenCell:
 def even_cells(
     model: Model,
     cells: int,
-    considered: Callable[[Layer], Sequence[Recompute]],
+    considered: Callable[[Layer], Sequence[RecomputeType]],
     shares: Sequence[float] = (),
 ) -> list[EvenCell]:
     """
@@ -54,7 +58,8 @@ def even_cells(
 
     Examples
     --------
-    >>> from sapp_ppb.costs.layer import LayerKind, layer_from_times
+    >>> from sapp_ppb.costs.layer import LayerKind
+    >>> from sapp_ppb.costs.layer_times import layer_from_times
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=5, forward_ms=1)
     >>> cells = even_cells(Model(name="tiny", layers=(body,)), 2, lambda layer: layer.considered)
     >>> [cell.forward_ms for cell in cells]  # 5 / 2 = 2.5 layers each: 2 and 3
@@ -71,7 +76,7 @@ def even_cells(
     return [_cell(layers, considered) for layers in held]
 
 
-def _cell(layers: Sequence[Layer], considered: Callable[[Layer], Sequence[Recompute]]) -> EvenCell:
+def _cell(layers: Sequence[Layer], considered: Callable[[Layer], Sequence[RecomputeType]]) -> EvenCell:
     least = [(layer, considered(layer)[0]) for layer in layers]
     most = [(layer, min(considered(layer), key=layer.activation)) for layer in layers]
     return EvenCell(
@@ -79,6 +84,7 @@ def _cell(layers: Sequence[Layer], considered: Callable[[Layer], Sequence[Recomp
         backward_ms=sum(layer.backward_ms[r] for layer, r in least),
         weight_ms=sum(layer.weight_ms for layer in layers),
         parameter_mb=sum(layer.parameter_mb for layer in layers),
+        transient_mb=max((layer.transient_mb for layer in layers), default=0.0),
         most_mb=sum(layer.activation(r) for layer, r in least),
         least_mb=sum(layer.activation(r) for layer, r in most),
     )
@@ -94,7 +100,7 @@ def most_live(cell: EvenCell, room_mb: float, stages: int) -> int:
     Parameters
     ----------
     room_mb
-        MB that the stage may use, parameters included.
+        MB that the stage may use, parameters and what exists for a moment included.
     stages
         S.
 
@@ -104,7 +110,7 @@ def most_live(cell: EvenCell, room_mb: float, stages: int) -> int:
     >>> most_live(cell, 100.0, 2), most_live(cell, 60.0, 2)  # 90 / 30; 50 / 30 < 2 <= 50 / 5
     (3, 2)
     """
-    room = max(room_mb - cell.parameter_mb, 0.0)
+    room = max(room_mb - cell.parameter_mb - cell.transient_mb, 0.0)
     plain, packed = (
         2 * stages if mb * 2 * stages <= room else int(room // mb) for mb in (cell.most_mb, cell.least_mb)
     )

@@ -8,8 +8,10 @@ from itertools import pairwise
 from sapp_ppb.costs.checks import LARGEST_COUNT, number_fault, shown, text_fault
 from sapp_ppb.costs.combine import layers_of_kind
 from sapp_ppb.costs.cost import Cost
-from sapp_ppb.costs.layer import Layer, LayerKind
+from sapp_ppb.costs.layer import Layer, LayerKind, strategies_of
 from sapp_ppb.costs.recompute import Recompute
+from sapp_ppb.costs.strategy import RecomputeType, names_faults, numbered, type_named
+from sapp_ppb.costs.tied import tied_faults
 from sapp_ppb.errors import InputError
 
 _NUMBERS = ("constant_memory_mb", "op_overhead_ms", "hop_ms")
@@ -25,7 +27,8 @@ class Model:
     name
         Name of the model.
     layers
-        Layers of unique names, at least one of them BODY.
+        Layers of unique names, at least one of them BODY.  The strategies of BODY layers
+        are numbered alike, in the order in which they first appear.
     constant_memory_mb
         Memory that every stage holds besides its layers, MB (``stage_const_mem``).
     op_overhead_ms
@@ -40,7 +43,7 @@ class Model:
 
     Examples
     --------
-    >>> from sapp_ppb.costs.layer import layer_from_times
+    >>> from sapp_ppb.costs.layer_times import layer_from_times
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=4, forward_ms=10)
     >>> Model(name="tiny", layers=(body,)).total_backward_ms  # 4 * 2 * 10
     80.0
@@ -57,7 +60,7 @@ class Model:
         faults = self._faults()
         if faults:
             raise InputError(f"model {shown(self.name)}", faults)
-        object.__setattr__(self, "layers", tuple(self.layers))
+        object.__setattr__(self, "layers", _numbered_alike(self.layers))
         for field in _NUMBERS:
             object.__setattr__(self, field, float(getattr(self, field)) + 0.0)
 
@@ -70,7 +73,24 @@ class Model:
             isinstance(layer, Layer) for layer in self.layers
         ):
             return [*faults, f"layers must be a tuple of Layer (got {shown(self.layers)})"]
-        return faults + name_faults([layer.name for layer in self.layers]) + body_faults(self.layers)
+        names = [layer.name for layer in self.layers]
+        return faults + name_faults(names) + body_faults(self.layers) + tied_faults(self.layers)
+
+    @property
+    def types(self) -> tuple[RecomputeType, ...]:
+        """What a plan chooses from: the five recompute types, then the strategies of its layers."""
+        return numbered(self.bodies[0].strategies)
+
+    def type_named(self, label: str) -> RecomputeType:
+        """
+        Type of a label such as ``"full"``, or the name of a strategy.
+
+        Raises
+        ------
+        InputError
+            If no type has this label; the message lists those that exist.
+        """
+        return type_named(label, self.types)
 
     @property
     def heads(self) -> tuple[Layer, ...]:
@@ -114,7 +134,7 @@ class Model:
 
     @property
     def total_parameter_mb(self) -> float:
-        """Memory of all parameters, MB."""
+        """Memory of all parameters, MB; those that layers share are counted in each of them."""
         return sum(layer.count * layer.parameter_mb for layer in self.layers)
 
     def describe(self) -> str:
@@ -123,7 +143,7 @@ class Model:
 
         Examples
         --------
-        >>> from sapp_ppb.costs.layer import layer_from_times
+        >>> from sapp_ppb.costs.layer_times import layer_from_times
         >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=4, forward_ms=10)
         >>> print(Model(name="tiny", layers=(body,)).describe())
         tiny: 4 BODY layers, forward 40 ms, backward 80 ms, parameters 0 MB, constant 0 MB a stage
@@ -139,6 +159,12 @@ class Model:
             first += f", besides {self.op_overhead_ms:,.10g} ms an op and {self.hop_ms:,.10g} ms a hop"
         chain = self.heads + self.bodies + self.tails
         return "\n".join([first, *(layer.describe() for layer in chain)])
+
+
+def _numbered_alike(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """Layers whose strategies have the same numbers in all of them."""
+    names = strategies_of(layers)
+    return tuple(layer.renumbered(names) if layer.kind is LayerKind.BODY else layer for layer in layers)
 
 
 def name_faults(names: Sequence[str]) -> list[str]:
@@ -173,7 +199,7 @@ def body_faults(layers: Sequence[Layer]) -> list[str]:
     if sum(counts) > LARGEST_COUNT:
         return [f"the BODY layers must be at most {LARGEST_COUNT} together (got {sum(counts)})"]
     bodies = layers_of_kind(layers, LayerKind.BODY)
-    return [
+    return names_faults(strategies_of(layers)) + [
         f"layer {shown(layer.name)} is for multi-token prediction and must come after {shown(later.name)}, "
         "as the last BODY layer"
         for layer, later in pairwise(bodies)

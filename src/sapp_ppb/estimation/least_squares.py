@@ -11,8 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.estimation.statistics import non_negative_least_squares, student_quantile
-
 Floats = NDArray[np.float64]
 _RANK = 1e-9  # singular values below this share of the largest count as none
 _SHARE = 1e-6  # an unknown with less than this share in a free direction is determined
@@ -63,6 +61,10 @@ def non_negative_fit(matrix: Floats, measured: Floats, names: Sequence[str]) -> 
     names
         One for each unknown.
 
+    References
+    ----------
+    .. [1] Lawson and Hanson, Solving Least Squares Problems, 1974, chapter 23.
+
     Examples
     --------
     >>> fit = non_negative_fit(np.array([[1.0, 1], [1, 2], [1, 3]]), np.array([12.0, 14, 16]), ["a", "b"])
@@ -71,9 +73,12 @@ def non_negative_fit(matrix: Floats, measured: Floats, names: Sequence[str]) -> 
     >>> non_negative_fit(np.array([[1.0, 2, 0]]), np.array([3.0]), ["a", "b", "c"]).free
     (('a', 'b'), ('c',))
     """
+    from scipy.optimize import nnls  # 0.3 s, only for those who fit
+
     lengths = np.linalg.norm(matrix, axis=0)
     scaled = matrix / np.where(lengths > 0, lengths, 1.0)
-    values = np.asarray(non_negative_least_squares(scaled, measured) / np.where(lengths > 0, lengths, 1.0))
+    values, _ = nnls(scaled, measured, maxiter=100 * max(len(names), 1))
+    values = np.asarray(values / np.where(lengths > 0, lengths, 1.0))
     free, condition = _determined(scaled, names)
     residuals = measured - matrix @ values
     return Fit(
@@ -111,6 +116,8 @@ def _determined(scaled: Floats, names: Sequence[str]) -> tuple[tuple[tuple[str, 
 
 def _half_width(matrix: Floats, values: Floats, residuals: Floats) -> Floats | None:
     """Half-widths of the confidence intervals of the unknowns that are above 0."""
+    from scipy.stats import t
+
     inside = values > 0
     spare = len(residuals) - int(inside.sum())
     if spare <= 0 or not inside.any():
@@ -119,5 +126,5 @@ def _half_width(matrix: Floats, values: Floats, residuals: Floats) -> Floats | N
     variance = float(residuals @ residuals) / spare
     covariance = variance * np.linalg.inv(part.T @ part)
     widths = np.full(len(values), np.nan)
-    widths[inside] = np.sqrt(np.diag(covariance).clip(min=0)) * student_quantile((1 + _CONFIDENCE) / 2, spare)
+    widths[inside] = np.sqrt(np.diag(covariance).clip(min=0)) * t.ppf((1 + _CONFIDENCE) / 2, spare)
     return widths

@@ -69,7 +69,8 @@ def fit_memory(runs: Sequence[ObservedRun], *, constant_mb: float | None = None)
     Raises
     ------
     InputError
-        If the peaks do not determine every unknown, with what they can not tell apart.
+        If the peaks do not determine every unknown, with what they can not tell apart, or
+        layers ran under strategies.
 
     Notes
     -----
@@ -92,6 +93,10 @@ def fit_memory(runs: Sequence[ObservedRun], *, constant_mb: float | None = None)
     places = [(run, stage) for run, observed in enumerate(runs) for stage in sorted(observed.peak_mb)]
     if not places:
         raise InputError("peaks", ["none was given; at least one is needed for each unknown"])
+    strategies = sorted({strategy.label for run in runs for strategy in run.plan.strategies})
+    if strategies:
+        fault = f"layers ran under {', '.join(strategies)}, whose memory is not told apart"
+        raise InputError("peaks", [f"{fault}; measure runs with recompute types only"])
     names, choices = _choices(runs, places, constant=constant_mb is None)
     measured = np.array([runs[run].peak_mb[stage] for run, stage in places]) - (constant_mb or 0.0)
     fit = _in_turns(names, choices, measured)

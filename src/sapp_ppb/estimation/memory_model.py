@@ -68,7 +68,11 @@ def _layer(layer: Layer, model: Model, estimate: MemoryEstimate) -> Layer:
         return replace(
             layer,
             parameter_mb=estimate.parameter_mb[name],
-            activation_mb=tuple(activation.get(r) for r in Recompute),
+            # Runs tell nothing of strategies, of which what is given stays.
+            activation_mb=(
+                *(activation.get(r) for r in Recompute),
+                *layer.activation_mb[len(Recompute) :],
+            ),
         )
     if layer.kind is LayerKind.HEAD:
         holders, mb = model.heads[:1], estimate.head_mb

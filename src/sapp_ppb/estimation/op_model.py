@@ -29,7 +29,8 @@ class CellLayers:
     bodies
         Names of the BODY layers, in the order of the chain.
     counts
-        How many of each, by recompute type and cell; shape (BODY layers, 5, cells).
+        How many of each, by recompute type and cell; shape (BODY layers, 5 or more, cells),
+        nothing under a strategy.
     head, tail
         Name of the HEAD and of the TAIL; None without one.
     """
@@ -79,7 +80,8 @@ def model_from_ops(
     Raises
     ------
     InputError
-        If an op is of a cell that is none, or the cells measured do not determine the layers.
+        If an op is of a cell that is none, a layer is under a strategy, or the cells measured
+        do not determine the layers.
 
     Examples
     --------
@@ -94,6 +96,11 @@ def model_from_ops(
     if len(cells) not in (1, len(traces)):
         fault = f"are {len(traces)}, and the runs {len(cells)}; give one run, or one for each trace"
         raise InputError("traces", [fault])
+    if any(part.counts[:, len(Recompute) :].any() for part in cells):
+        fault = (
+            "has layers under strategies, whose times are not told apart; give one with recompute types only"
+        )
+        raise InputError("run", [fault])
     groups = [traces] if len(cells) == 1 else [[trace] for trace in traces]
     times = [_medians(group, part.counts.shape[2]) for group, part in zip(groups, cells, strict=True)]
     forward = _fit([_forward_columns(part) for part in cells], times, 0, "forward")

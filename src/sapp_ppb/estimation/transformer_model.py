@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.costs.architecture import Architecture, Experts
@@ -112,15 +113,22 @@ def estimate_transformer(
     check_fit(architecture, setup)
     first = input_bytes(architecture, setup)
 
-    def entry(name: str, kind: LayerKind, parts: Sequence[Part], count: int, is_mtp: bool) -> LayerEstimate:
-        return _estimate(name, kind, parts, setup, device, count=count, is_mtp=is_mtp, first=first)
+    def entry(name: str, kind: LayerKind, parts: Sequence[Part], **given: Any) -> LayerEstimate:
+        return _estimate(name, kind, parts, setup, device, first=first, **given)
 
-    layers = [entry("embedding", LayerKind.HEAD, embedding_parts(architecture, setup), 1, False)]
+    layers = [entry("embedding", LayerKind.HEAD, embedding_parts(architecture, setup))]
     layers += [
-        entry(block.name, LayerKind.BODY, block_parts(block, architecture, setup), block.count, block.is_mtp)
+        entry(
+            block.name,
+            LayerKind.BODY,
+            block_parts(block, architecture, setup),
+            count=block.count,
+            is_mtp=block.is_mtp,
+        )
         for block in architecture.blocks
     ]
-    layers.append(entry("output", LayerKind.TAIL, output_parts(architecture, setup), 1, False))
+    tied_to = "embedding" if architecture.ties_embeddings else None
+    layers.append(entry("output", LayerKind.TAIL, output_parts(architecture, setup), tied_to=tied_to))
     main = [found for found in layers if not found.layer.is_mtp]
     idle = sum(
         block.count * _idle_parameters(block.feed_forward, architecture.hidden_size)
@@ -152,9 +160,8 @@ def _estimate(
     setup: TrainingSetup,
     device: Device,
     *,
-    count: int,
-    is_mtp: bool,
     first: float,
+    **given: Any,
 ) -> LayerEstimate:
     """Sum the parts up to a layer; a recompute type that saves no memory is not one to choose."""
     times = layer_times(parts, setup, device)
@@ -164,15 +171,14 @@ def _estimate(
     layer = layer_from_times(
         name=name,
         kind=kind,
-        count=count,
         forward_ms=_told(times.forward_ms),
         backward_ms=_told(times.backward_ms[Recompute.NONE]),
         explicit={r: _told(times.backward_ms[r]) for r in Recompute},
         parameter_mb=parameter_mb(parts, setup),
         activation_mb={r: mb for r, mb in held.items() if r is Recompute.NONE or mb < held[Recompute.NONE]},
         weight_grad_ms=_told(times.weight_grad_ms),
-        is_mtp=is_mtp,
         estimated=EVERYTHING,
+        **given,
     )
     return LayerEstimate(
         layer=layer,

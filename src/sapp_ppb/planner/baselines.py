@@ -50,8 +50,14 @@ def baselines(problem: Problem) -> tuple[Baseline, ...]:
 
 
 def _types(problem: Problem, *, most: bool) -> Ints:
-    """First or last type that the problem considers for each BODY entry; FULL is the last where it may be."""
-    return np.array([problem.considered(layer)[-1 if most else 0] for layer in problem.model.bodies])
+    """
+    First or last type that the problem considers for each BODY entry; FULL is the last where it may be.
+
+    A strategy stands only for a layer that has no recompute type.
+    """
+    considered = [problem.considered(layer) for layer in problem.model.bodies]
+    ordinary = [tuple(r for r in types if isinstance(r, Recompute)) or types for types in considered]
+    return np.array([types[-1 if most else 0] for types in ordinary])
 
 
 def _even_split(problem: Problem) -> Ints:
@@ -103,6 +109,6 @@ def _filled(
 def _plan(problem: Problem, sizes: Ints, types: Ints) -> Plan:
     kinds = np.repeat(np.arange(len(types)), [layer.count for layer in problem.model.bodies])
     cells = np.repeat(np.arange(problem.cells), sizes)
-    counts = np.zeros((len(types), len(Recompute), problem.cells), dtype=np.int64)
+    counts = np.zeros((len(types), len(problem.model.types), problem.cells), dtype=np.int64)
     np.add.at(counts, (kinds, types[kinds], cells), 1)
     return Plan(problem=problem, counts=counts)

@@ -42,7 +42,7 @@ class Explanation:
     unlimited_memory
         The same problem without a memory limit.
     free_recompute
-        The same problem, within its memory, in which every recompute type of a layer
+        The same problem, within its memory, in which every recompute type and strategy of a layer
         has the backward time of NONE.
     divisible_ms
         The order of the problem, sends included, when every cell takes the same share of
@@ -135,7 +135,7 @@ def _relaxed(plan: Plan, problem: Problem, seconds: float, known_ms: float | Non
 
 def _with_free_recompute(problem: Problem) -> Problem:
     layers = tuple(
-        replace(layer, backward_ms=(layer.backward_ms[Recompute.NONE],) * len(Recompute))
+        replace(layer, backward_ms=(layer.backward_ms[Recompute.NONE],) * len(layer.types))
         if layer.kind is LayerKind.BODY
         else layer
         for layer in problem.model.layers

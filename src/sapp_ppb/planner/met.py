@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
-from sapp_ppb.planner.bounds import work_bound
+from sapp_ppb.planner.proof.bounds import work_bound
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
 

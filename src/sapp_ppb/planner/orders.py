@@ -20,11 +20,11 @@ import numpy as np
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
 from sapp_ppb.planner.baselines import baselines
-from sapp_ppb.planner.bounds import any_order_bound, lower_bound
-from sapp_ppb.planner.budget import Budget, budget_for
-from sapp_ppb.planner.least_memory import least_memory_if_known
+from sapp_ppb.planner.proof.bounds import any_order_bound, lower_bound
 from sapp_ppb.planner.run import PROVEN, Run, Watch, may_be
-from sapp_ppb.planner.search import Search
+from sapp_ppb.planner.search.annealing import Search
+from sapp_ppb.planner.search.budget import Budget, budget_for
+from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import Timeline, simulate

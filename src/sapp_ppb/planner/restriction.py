@@ -7,6 +7,7 @@ from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy, WithoutTarget
 from sapp_ppb.planner.planning import plan_pipeline
 from sapp_ppb.planner.run import PROVEN, Watch
 from sapp_ppb.problem import Problem
+from sapp_ppb.targets import is_nested, target_named
 
 
 def with_cost_of_target(
@@ -67,11 +68,18 @@ def target_restricts(problem: Problem) -> bool:
     """
     Whether a target leaves out any plan.
 
-    Of MindFormers, nested types of one kind of layer matter only where SELECTIVE and COMM compete.
+    None has words for strategies.  One whose only way is the problem itself leaves out nothing
+    else, unless types are nested; those of one kind of layer matter only where SELECTIVE and
+    COMM compete.
     """
     if problem.target is None:
         return False
-    if problem.target != "mindformers" or len(problem.model.bodies) > 1:
+    has_strategies = len(problem.model.types) > len(Recompute)
+    if has_strategies or any(
+        way.problem is not problem for way in target_named(problem.target).ways(problem)
+    ):
         return True
+    if not is_nested(problem.target):
+        return False
     types = problem.considered(problem.model.bodies[0])
-    return Recompute.SELECTIVE in types and Recompute.COMM in types
+    return len(problem.model.bodies) > 1 or (Recompute.SELECTIVE in types and Recompute.COMM in types)

@@ -177,13 +177,13 @@ def chain_of(plan: Plan) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[
     """
     Write a plan out layer by layer: entry, recompute type and cell of every BODY layer along the chain.
 
-    Within a cell and an entry the layers that recompute most come first.
+    Within a cell and an entry strategies come first, then the layers that recompute most.
     """
     rows = [
         (kind, recompute, cell)
         for kind in range(len(plan.counts))
         for cell in range(plan.problem.cells)
-        for recompute in reversed(Recompute)
+        for recompute in reversed(plan.problem.model.types)
         for _ in range(plan.counts[kind, recompute, cell])
     ]
     kind, recompute, cell = np.array(rows, dtype=np.int64).T

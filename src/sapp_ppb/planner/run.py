@@ -13,20 +13,20 @@ from numpy.typing import NDArray
 from sapp_ppb.errors import NoPlanFoundError, PlannerNote, SolverError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
 from sapp_ppb.planner.baselines import baselines
-from sapp_ppb.planner.bounds import lower_bound, table_size
-from sapp_ppb.planner.budget import Budget
-from sapp_ppb.planner.count_program import CountProgram
-from sapp_ppb.planner.exact_chain import ExactChain
-from sapp_ppb.planner.fronts import FrontTooLargeError
-from sapp_ppb.planner.infeasible import find_shortage
-from sapp_ppb.planner.least_memory import least_memory_if_known
 from sapp_ppb.planner.met import tell_met
-from sapp_ppb.planner.pattern_program import PatternProgram
-from sapp_ppb.planner.patterns import TooManyPatternsError, list_patterns
-from sapp_ppb.planner.search import Search, State
-from sapp_ppb.planner.side_by_side import side_by_side
-from sapp_ppb.planner.tidy import tidied, tie_rank
-from sapp_ppb.planner.tree import Tree
+from sapp_ppb.planner.proof.bounds import lower_bound, table_size
+from sapp_ppb.planner.proof.count_program import CountProgram
+from sapp_ppb.planner.proof.exact_chain import ExactChain
+from sapp_ppb.planner.proof.fronts import FrontTooLargeError
+from sapp_ppb.planner.proof.pattern_program import PatternProgram
+from sapp_ppb.planner.proof.patterns import TooManyPatternsError, list_patterns
+from sapp_ppb.planner.proof.tree import Tree
+from sapp_ppb.planner.search.annealing import Search, State
+from sapp_ppb.planner.search.budget import Budget
+from sapp_ppb.planner.search.side_by_side import side_by_side
+from sapp_ppb.planner.search.tidy import tidied, tie_rank
+from sapp_ppb.planner.shortage.infeasible import find_shortage
+from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
 from sapp_ppb.simulator.price import price

@@ -18,13 +18,13 @@ import numpy as np
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
-from sapp_ppb.planner.bounds import lower_bound, work_bound
-from sapp_ppb.planner.budget import Budget, budget_for
-from sapp_ppb.planner.infeasible import find_shortage
-from sapp_ppb.planner.least_memory import least_memory_if_known
 from sapp_ppb.planner.met import tell_met
+from sapp_ppb.planner.proof.bounds import lower_bound, work_bound
 from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch, may_be
-from sapp_ppb.planner.search import Search
+from sapp_ppb.planner.search.annealing import Search
+from sapp_ppb.planner.search.budget import Budget, budget_for
+from sapp_ppb.planner.shortage.infeasible import find_shortage
+from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import Timeline, simulate
@@ -225,12 +225,13 @@ def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
     least = float((tables.forward_ms + np.minimum(none, more)).min())
     stage_ms = float(most_work_ms(problem, cutoff_ms * (1 + 1e-9)).max())
     most = max(1, math.floor(stage_ms / least + 1e-9))
-    if rule.first > most:
+    least_first = rule.first // rule.chunks  # dealt layers differ by one from chunk to chunk
+    if least_first > most:
         return math.inf
     bodies = problem.model.bodies
     subject = len(bodies) - rule.entries_left
     never = sum(layer.count for layer in bodies[subject:])
-    picked = max(0.0, problem.model.body_count * rule.first / most - never)
+    picked = max(0.0, problem.model.body_count * least_first / most - never)
     extra = max(0.0, float((more - none)[:subject].min()))
     share = problem.micro_batches * least_share_worked(problem) / sum(problem.speed_per_stage)
     return max(known_ms, work_bound(problem) + share * picked * extra)
@@ -290,7 +291,7 @@ def _as_plan_of(problem: Problem, plan: Plan | None) -> Plan | None:
     if plan is None or not all(
         r in problem.considered(layer)
         for k, layer in enumerate(problem.model.bodies)
-        for r in Recompute
+        for r in problem.model.types
         if plan.counts[k, r].any()
     ):
         return None

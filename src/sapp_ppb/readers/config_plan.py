@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sapp_ppb.costs import Layer, Model, Recompute
+from sapp_ppb.costs import Layer, Model, Recompute, RecomputeType, Strategy
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import FileNote, InputError
 from sapp_ppb.plan import Plan
@@ -201,7 +201,9 @@ def _type_faults(problem: Problem, types: CellTypes) -> list[str]:
     ]
 
 
-def _type_fault(layer: Layer, recompute: Recompute) -> str:
+def _type_fault(layer: Layer, recompute: RecomputeType) -> str:
+    if isinstance(recompute, Strategy):
+        return f"runs layers of {shown(layer.name)} under {recompute.label}, which is none of its strategies"
     keys = (
         [] if Recompute.NONE in layer.considered and layer.activation_mb[0] else [Recompute.NONE.memory_key]
     )

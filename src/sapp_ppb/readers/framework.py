@@ -6,6 +6,7 @@ from enum import StrEnum
 from os import PathLike
 from pathlib import Path
 
+from sapp_ppb.costs import Model
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import PLAN_FORMAT
 from sapp_ppb.targets import PipelineConfig
@@ -136,6 +137,7 @@ def read_config(
     *,
     layers: int | None = None,
     micro_batches: int | None = None,
+    model: Model | None = None,
 ) -> PipelineConfig:
     """
     Read the configuration of any framework.
@@ -148,6 +150,8 @@ def read_config(
         BODY layers of the model, for a framework whose configuration does not say them.
     micro_batches
         Micro-batches of a step, for a framework whose configuration does not say them.
+    model
+        Model whose strategies a list of layers may name; None: recompute types only.
 
     Raises
     ------
@@ -159,7 +163,7 @@ def read_config(
     found = framework_of(path) if framework is None else Framework(framework)
     if found is None:
         raise InputError(str(path), [_not_told(path)])
-    return _reader(found, layers, micro_batches)(path)
+    return _reader(found, layers, micro_batches, model)(path)
 
 
 def _not_told(path: str | PathLike[str]) -> str:
@@ -174,7 +178,7 @@ def _not_told(path: str | PathLike[str]) -> str:
 
 
 def _reader(
-    framework: Framework, layers: int | None, micro_batches: int | None
+    framework: Framework, layers: int | None, micro_batches: int | None, model: Model | None
 ) -> Callable[[str | PathLike[str]], PipelineConfig]:
     """Give the reader of a framework, imported only when it is asked for."""
     if framework is Framework.MINDFORMERS:
@@ -211,4 +215,4 @@ def _reader(
         return lambda path: read_pytorch(path, layers)
     from sapp_ppb.readers.layer_list import read_layer_list
 
-    return read_layer_list
+    return lambda path: read_layer_list(path, model)

@@ -1,11 +1,12 @@
 """Lines of a list of layers, whatever the file: each checked, then put in the order of the chain."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import Recompute, RecomputeType
 from sapp_ppb.costs.checks import LARGEST_COUNT, shown, text_fault
+from sapp_ppb.costs.strategy import type_named
 
 _SHOWN_FAULTS = 20
 
@@ -31,7 +32,7 @@ class LayerLine:
     name: str
     stage: int
     chunk: int
-    recompute: Recompute | None
+    recompute: RecomputeType | None
     place: str
 
 
@@ -44,6 +45,8 @@ class LayerLines:
     ----------
     from_text
         Whether numbers are written as text.
+    types
+        Recompute types and strategies that lines may name.
     faults
         One sentence a fault.
     layers
@@ -58,6 +61,7 @@ class LayerLines:
     """
 
     from_text: bool
+    types: Sequence[RecomputeType] = tuple(Recompute)
     faults: list[str] = field(default_factory=list)
     layers: list[LayerLine] = field(default_factory=list)
 
@@ -89,12 +93,12 @@ class LayerLines:
             return 0
         return value
 
-    def _recompute(self, place: str, value: object) -> Recompute | None:
-        labels = [recompute.label for recompute in Recompute]
+    def _recompute(self, place: str, value: object) -> RecomputeType | None:
+        labels = [recompute.label for recompute in self.types]
         if value in (None, ""):
             return None
         if value in labels:
-            return Recompute.from_label(str(value))
+            return type_named(str(value), self.types)
         self.faults.append(
             f"{place}: recompute must be one of {', '.join(labels)}, or nothing for a HEAD or TAIL "
             f"(got {shown(value)})"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import Model, Recompute, RecomputeType
 from sapp_ppb.costs.checks import count_fault, shown
 from sapp_ppb.errors import InputError, ScheduleError
 from sapp_ppb.readers.json_file import read_document
@@ -46,9 +46,14 @@ _KEYS = {
 _NEEDED = ("stages", "interleave", "micro_batches", "schedule", "layers")
 
 
-def read_layer_list(path: str | PathLike[str]) -> PipelineConfig:
+def read_layer_list(path: str | PathLike[str], model: Model | None = None) -> PipelineConfig:
     r"""
     Read a list of layers, CSV or JSON (``.json``).
+
+    Parameters
+    ----------
+    model
+        Model whose strategies the lines may name; None: recompute types only.
 
     Raises
     ------
@@ -66,11 +71,13 @@ def read_layer_list(path: str | PathLike[str]) -> PipelineConfig:
     >>> config.stages, config.layers, [[r.label for r in cell] for cell in config.types[0]]
     (2, 2, [['full'], ['none']])
     """
-    return _read_json(path) if str(path).lower().endswith(".json") else _read_csv(path)
+    types = tuple(Recompute) if model is None else model.types
+    read = _read_json if str(path).lower().endswith(".json") else _read_csv
+    return read(path, types)
 
 
-def _read_csv(path: str | PathLike[str]) -> PipelineConfig:
-    where, lines = str(path), LayerLines(from_text=True)
+def _read_csv(path: str | PathLike[str], types: Sequence[RecomputeType]) -> PipelineConfig:
+    where, lines = str(path), LayerLines(from_text=True, types=types)
     text = read_text(path, largest_mb=_LARGEST_MB, format_name="a table of layers")
     rows = _rows(where, text)
     number, header = next(rows, (1, []))
@@ -105,12 +112,12 @@ def _rows(where: str, text: str) -> Iterator[tuple[int, list[str]]]:
         raise InputError(where, [f"the CSV is broken at line {reader.line_num}: {error}"]) from None
 
 
-def _read_json(path: str | PathLike[str]) -> PipelineConfig:
+def _read_json(path: str | PathLike[str], types: Sequence[RecomputeType]) -> PipelineConfig:
     where, document = str(path), read_document(path)
     faults = [*document.faults, *_top_faults(document.value)]
     if faults or not isinstance(document.value, dict):
         raise InputError(where, _cut(faults))
-    values, lines = document.value, LayerLines(from_text=False)
+    values, lines = document.value, LayerLines(from_text=False, types=types)
     for at, entry in enumerate(values["layers"]):
         if isinstance(entry, dict) and set(entry) == set(LAYERS_COLUMNS):
             lines.add(f"layers[{at}]", entry)
@@ -224,7 +231,7 @@ def _config(
 
 
 def _types(layers: Sequence[LayerLine], stages: int, chunks: int) -> CellTypes:
-    cells: list[list[list[Recompute]]] = [[[] for _ in range(stages)] for _ in range(chunks)]
+    cells: list[list[list[RecomputeType]]] = [[[] for _ in range(stages)] for _ in range(chunks)]
     for layer in layers:
         if layer.recompute is not None:
             cells[layer.chunk][layer.stage].append(layer.recompute)

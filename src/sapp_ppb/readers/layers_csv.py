@@ -210,8 +210,8 @@ def _notes(layer: Layer, numbers: Mapping[str, float]) -> Iterator[str]:
     if Recompute.NONE not in layer.considered:
         yield "activation_mb is not given: no plan can leave this layer without recompute"
     base = layer.backward_ms[Recompute.NONE]
-    for r in layer.considered:
-        if layer.backward_ms[r] < base:
+    for r in Recompute:
+        if r in layer.considered and layer.backward_ms[r] < base:
             taken = f"takes {layer.backward_ms[r]:g} ms, less than the {base:g} ms without recompute"
             yield f"backward with {r.label} {taken}; {BACKWARD[r]} is the whole backward time"
 

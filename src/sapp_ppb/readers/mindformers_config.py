@@ -12,7 +12,7 @@ import re
 from dataclasses import replace
 from os import PathLike
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import RecomputeType
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.config_reading import ConfigReading
 from sapp_ppb.readers.yaml_file import read_yaml_document
@@ -224,7 +224,7 @@ def _mtp_as_before(types: CellTypes, mtp: int, grid: Grid) -> CellTypes:
     ordinary = len(chain) - mtp
     if not mtp or ordinary < 1:
         return types
-    cells: dict[tuple[int, int], list[Recompute]] = {place: [] for place in grid.chain()}
+    cells: dict[tuple[int, int], list[RecomputeType]] = {place: [] for place in grid.chain()}
     for k, (place, r) in enumerate(chain):
         cells[place].append(r if k < ordinary else chain[ordinary - 1][1])
     return tuple(

@@ -95,6 +95,9 @@ class LayerEntry(_Strict):
     recompute_time: Number | None = None
     weight_grad_time: Number | None = None
     mtp: bool | None = None
+    transient_mb: Number | None = None
+    tied_to: Text | None = None
+    strategies: Any = None  # judged by ``strategy_entry``
     source: Annotated[Any, AfterValidator(lambda value: None if value is None else _estimated(value))] = None
 
 
@@ -109,7 +112,7 @@ class TopLevel(_Strict):
 
 LAYER_KEYS = tuple(LayerEntry.model_fields)
 TOP_KEYS = (*TopLevel.model_fields, "pre_defined_layer", "auto_partition_layer", "layers_description")
-_TEXT_KEYS = frozenset({"name", "model_name"})
+_TEXT_KEYS = frozenset({"name", "model_name", "tied_to"})
 _KINDS = tuple(kind.value for kind in LayerKind)
 
 

@@ -14,14 +14,17 @@ from pydantic import ValidationError
 
 from sapp_ppb.costs.checks import number_fault, shown
 from sapp_ppb.costs.cost import NOTHING
-from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
+from sapp_ppb.costs.layer import Layer, LayerKind
+from sapp_ppb.costs.layer_times import layer_from_times
 from sapp_ppb.costs.model import Model, body_faults, name_faults
 from sapp_ppb.costs.recompute import Recompute
+from sapp_ppb.costs.tied import tied_faults
 from sapp_ppb.errors import FileNote, InputError
 from sapp_ppb.plan import PLAN_FORMAT
 from sapp_ppb.readers.json_file import read_document
 from sapp_ppb.readers.model_entry import LAYER_KEYS, TOP_KEYS, LayerEntry, TopLevel, faults_in_our_words
 from sapp_ppb.readers.model_notes import entry_notes, partition_notes, unknown_key_notes
+from sapp_ppb.readers.strategy_entry import StrategyEntries
 
 _BLANK_KEY = "recompute_time "  # the older tool looked for this spelling only
 
@@ -123,8 +126,8 @@ def _layers(raw: Mapping[str, object], found: _Findings) -> tuple[Layer, ...]:
     found.faults += name_faults([name for entry in objects if isinstance(name := entry.get("name"), str)])
     found.notes += partition_notes(raw, {str(e.get("name")): e.get("nb_layer", 0) for e in objects})
     readable = tuple(layer for layer in layers if layer is not None)
-    if len(readable) == len(entries):  # an entry with a fault may have been the BODY
-        found.faults += body_faults(readable)
+    if len(readable) == len(entries):  # an entry with a fault may have been the BODY, or what one is tied to
+        found.faults += body_faults(readable) + tied_faults(readable)
     return readable
 
 
@@ -138,9 +141,13 @@ def _layer(raw: object, place: str, found: _Findings) -> Layer | None:
     values = _with_one_recompute_time(raw, prefix, found)
     found.notes += unknown_key_notes(values, LAYER_KEYS, prefix)
     _check_forward(values, prefix, found)
+    strategies = StrategyEntries()
+    strategies.read(values.get("strategies"), f"{prefix}strategies")
+    found.faults += strategies.faults
+    found.notes += strategies.notes
     try:
         entry = LayerEntry.model_validate(values)
-        layer = _layer_of(entry) if len(found.faults) == before else None
+        layer = _layer_of(entry, strategies) if len(found.faults) == before else None
     except ValidationError as error:
         found.faults += faults_in_our_words(error, values, prefix)
         return None
@@ -174,10 +181,10 @@ def _check_forward(values: Mapping[str, object], prefix: str, found: _Findings) 
         found.faults.append(f"{prefix}{key} must be a number above 0 for a BODY layer (got {shown(value)})")
 
 
-def _layer_of(entry: LayerEntry) -> Layer:
+def _layer_of(entry: LayerEntry, strategies: StrategyEntries) -> Layer:
     """Layer of an entry in which every key is allowed."""
     given = {key: value for key, value in entry if value is not None}
-    return layer_from_times(
+    layer = layer_from_times(
         name=entry.name,
         kind=LayerKind(entry.type),
         count=entry.nb_layer,
@@ -190,5 +197,8 @@ def _layer_of(entry: LayerEntry) -> Layer:
         model_name=entry.model_name,
         weight_grad_ms=entry.weight_grad_time,
         is_mtp=entry.mtp or False,
+        transient_mb=entry.transient_mb or 0.0,
+        tied_to=entry.tied_to,
         estimated=entry.source or NOTHING,
     )
+    return layer.offering([strategy.of(layer) for strategy in strategies.entries])

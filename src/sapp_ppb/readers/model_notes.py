@@ -69,7 +69,10 @@ def entry_notes(entry: LayerEntry, layer: Layer, prefix: str) -> list[str]:
     if layer.kind is not LayerKind.BODY:
         keys = [key for key in _recompute_keys() if given.get(key)]
         said = f"{prefix}{', '.join(keys)}: a {layer.kind.value} is never recomputed; ignored"
-        return ([said] if keys else []) + _overruled_notes(given, (Recompute.NONE,), prefix)
+        notes = [said] if keys else []
+        if layer.tied_to is not None and not layer.parameter_mb:
+            notes.append(f"{prefix}tied_to has no effect: a layer without memory_parameter shares none")
+        return notes + _overruled_notes(given, (Recompute.NONE,), prefix)
     zeros = ", ".join(r.memory_key for r in Recompute if given.get(r.memory_key) == 0)
     notes = [f"{prefix}{zeros}: 0 MB counts as not given"] if zeros else []
     notes += _overruled_notes(given, tuple(Recompute), prefix)
@@ -80,7 +83,8 @@ def entry_notes(entry: LayerEntry, layer: Layer, prefix: str) -> list[str]:
     base = layer.backward_ms[Recompute.NONE]
     notes += [
         f"{prefix}backward with {r.label} takes {layer.backward_ms[r]:g} ms, less than the {base:g} ms "
-        f"without recompute; {r.time_key} is the whole backward time"
+        f"without recompute; {r.time_key if isinstance(r, Recompute) else 'its backward_time'} is the whole "
+        "backward time"
         for r in layer.considered
         if layer.backward_ms[r] < base
     ]

@@ -65,10 +65,10 @@ def _group(place: str, value: object) -> str | None:
     return f'{place} must be a whole number of at least 1 or "remainder-first" (got {shown(value)})'
 
 
-def _types(place: str, value: object) -> str | None:
+def _types(place: str, value: object, *, words: tuple[str, ...] = LABELS) -> str | None:
     if not isinstance(value, list) or not value:
         return f"{place} must be a list of recompute types (got {shown(value)})"
-    faults = (_word(f"{place}[{index}]", label, words=LABELS) for index, label in enumerate(value))
+    faults = (_word(f"{place}[{index}]", label, words=words) for index, label in enumerate(value))
     return next((fault for fault in faults if fault), None)
 
 
@@ -156,12 +156,20 @@ PROBLEM_KEYS: Mapping[str, Check] = {
     "stage_speed": _or(_per_stage),
     "step_extra_ms": _per_stage,
 }
+
+
+def problem_keys(labels: tuple[str, ...]) -> Mapping[str, Check]:
+    """Keys of a problem whose model has types of such labels."""
+    return {**PROBLEM_KEYS, "recompute": _or(partial(_types, words=labels))}
+
+
 FIX_KEYS: Mapping[str, Check] = {"layers": check_matrix, "recompute": _object, "places": _object}
 PLACES_KEYS: Mapping[str, Check] = {
     "recompute": partial(_word, words=LABELS),
     "first": partial(_whole, least=1),
     "every": partial(_whole, least=1),
     "entries_left": _whole,
+    "chunks": partial(_whole, least=1),
 }
 ORDER_KEYS: Mapping[str, Check] = {"path": text_fault, "sha256": _hash}
 OUTCOME_KEYS: Mapping[str, Check] = {
@@ -208,6 +216,7 @@ _OPTIONAL = frozenset(
         "first",
         "every",
         "entries_left",
+        "chunks",
         "sequence_chunks",
         "p2p_mode",
         "overlap_factor",

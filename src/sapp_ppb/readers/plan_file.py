@@ -15,7 +15,6 @@ from typing import Any
 
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.model import Model
-from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.errors import FileNote, InputError, PpbError
 from sapp_ppb.fix import Fix, PlaceRule
 from sapp_ppb.plan import (
@@ -36,7 +35,6 @@ from sapp_ppb.readers.order_file import read_order
 from sapp_ppb.readers.plan_entry import (
     BUBBLE_KEYS,
     FIX_KEYS,
-    LABELS,
     ORDER_KEYS,
     OUTCOME_KEYS,
     PLACES_KEYS,
@@ -49,6 +47,7 @@ from sapp_ppb.readers.plan_entry import (
     check_matrix,
     check_object,
     key_notes,
+    problem_keys,
 )
 from sapp_ppb.schedules import Flavour, P2PMode, ScheduleName
 
@@ -97,7 +96,7 @@ def read_plan(path: str | PathLike[str], model: Model) -> Outcome:
     document = read_document(path)
     raw = _refuse_other_files(str(path), document.value)
     found = _Findings(faults=list(document.faults))
-    _check(raw, found)
+    _check(raw, tuple(r.label for r in model.types), found)
     if not found.faults and raw["model"] != model.name:
         found.notes.append(f"the plan was made for the model {shown(raw['model'])}, not {shown(model.name)}")
     if not found.faults:
@@ -150,21 +149,21 @@ def _refuse_other_files(where: str, raw: object) -> dict[str, Any]:
     return raw
 
 
-def _check(raw: dict[str, Any], found: _Findings) -> None:
+def _check(raw: dict[str, Any], labels: tuple[str, ...], found: _Findings) -> None:
     """Gather the faults and notes of the whole document."""
     found.check(raw, TOP_KEYS, "")
     problem = raw.get("problem")
-    found.check(problem, PROBLEM_KEYS, "problem.")
+    found.check(problem, problem_keys(labels), "problem.")
     if isinstance(problem, dict):
         found.check(problem.get("order"), ORDER_KEYS, "problem.order.")
-    _check_fix(problem, found)
+    _check_fix(problem, labels, found)
     outcome = raw.get("outcome")
     found.check(outcome, OUTCOME_KEYS, "outcome.")
     if isinstance(outcome, dict):
         found.check(outcome.get("bubble"), BUBBLE_KEYS, "outcome.bubble.")
         found.check(outcome.get("without_target"), WITHOUT_TARGET_KEYS, "outcome.without_target.")
         _check_shortage(outcome.get("infeasible"), found)
-    _check_counts("counts", raw.get("counts"), found)
+    _check_counts("counts", raw.get("counts"), labels, found)
     if not found.faults:
         _check_whole(raw, found)
 
@@ -179,7 +178,7 @@ def _check_shortage(raw: object, found: _Findings) -> None:
         found.check(remedy, REMEDY_KEYS, f"{place}.")
 
 
-def _check_fix(problem: object, found: _Findings) -> None:
+def _check_fix(problem: object, labels: tuple[str, ...], found: _Findings) -> None:
     """Check what is fixed: one matrix, or matrices by layer and type."""
     fix = problem.get("fix") if isinstance(problem, dict) else None
     if not isinstance(fix, dict):
@@ -188,10 +187,10 @@ def _check_fix(problem: object, found: _Findings) -> None:
         found.faults.append(f"problem.fix must give layers or recompute, one of the two (got {shown(fix)})")
     found.check(fix.get("places"), PLACES_KEYS, "problem.fix.places.")
     found.check(fix, {key: FIX_KEYS[key] for key in FIX_KEYS if key in fix}, "problem.fix.")
-    _check_counts("problem.fix.recompute", fix.get("recompute"), found)
+    _check_counts("problem.fix.recompute", fix.get("recompute"), labels, found)
 
 
-def _check_counts(where: str, counts: object, found: _Findings) -> None:
+def _check_counts(where: str, counts: object, labels: tuple[str, ...], found: _Findings) -> None:
     """Check that counts are matrices of counts by layer and type."""
     for name, by_type in counts.items() if isinstance(counts, dict) else ():
         place = f"{where}[{shown(name)}]"
@@ -199,8 +198,8 @@ def _check_counts(where: str, counts: object, found: _Findings) -> None:
             found.faults.append(f"{place} must be an object (got {shown(by_type)})")
             continue
         for label, matrix in by_type.items():
-            if label not in LABELS:
-                found.faults.append(f"{place} knows no type {shown(label)}; one of {', '.join(LABELS)}")
+            if label not in labels:
+                found.faults.append(f"{place} knows no type {shown(label)}; one of {', '.join(labels)}")
                 continue
             fault = check_matrix(f"{place}.{label}", matrix)
             found.faults += [fault] if fault else []
@@ -259,7 +258,7 @@ def _problem(raw: dict[str, Any], model: Model, folder: Path) -> Problem:
     values = {key: raw[key] for key in PROBLEM_KEYS if raw.get(key) is not None}
     values |= {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
     if raw.get("recompute") is not None:
-        values["recompute"] = tuple(Recompute.from_label(label) for label in raw["recompute"])
+        values["recompute"] = tuple(model.type_named(label) for label in raw["recompute"])
     values.pop("estimate", None)  # the model says it
     order = values.pop("order", None)
     if order is not None:
@@ -279,7 +278,7 @@ def _fix(raw: dict[str, Any], problem: Problem) -> Fix:
     rule = None
     if "places" in raw:
         label = raw["places"]["recompute"]
-        rule = PlaceRule(**raw["places"] | {"recompute": Recompute.from_label(label)})
+        rule = PlaceRule(**raw["places"] | {"recompute": problem.model.type_named(label)})
     if "layers" not in raw:
         return Fix(places=rule)
     matrix, cells = raw["layers"], problem.cell_at

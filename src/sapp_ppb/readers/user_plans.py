@@ -99,7 +99,7 @@ def read_config_plan(path: str | PathLike[str], model: Model, given: Mapping[str
     InputError
         If the file can not be read or says too little, or its model is another.
     """
-    config = read_config(path, layers=model.body_count, micro_batches=given.get("micro_batches"))
+    config = read_config(path, layers=model.body_count, micro_batches=given.get("micro_batches"), model=model)
     for rule in config.broken:
         warnings.warn(f"{path}: breaks a rule: {rule}", FileNote, stacklevel=3)
     try:

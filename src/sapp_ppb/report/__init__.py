@@ -21,5 +21,5 @@ __all__ = [
 ]
 
 # Where no folder of the user can be written, matplotlib warns of the cache that it keeps elsewhere, which
-# nobody who asked for a plan can do anything about; that it builds one is said by another logger.
+# nobody who asked for a plan can mend; that it builds the cache is still said, by another logger.
 logging.getLogger("matplotlib").addFilter(lambda record: record.levelno >= logging.ERROR)

@@ -13,7 +13,7 @@ from sapp_ppb.report.colours import EXTRA, shade
 from sapp_ppb.report.critical_path import Waits
 from sapp_ppb.report.limits import Part, limit_rows, step_parts
 from sapp_ppb.report.page_data import MOST_OPS, is_thinned
-from sapp_ppb.report.reasons import Reason, Why, find_reasons
+from sapp_ppb.report.reasons import Reason, Why, reasons_of_kinds
 from sapp_ppb.report.summary import (
     cell_text,
     gap_words,
@@ -23,7 +23,7 @@ from sapp_ppb.report.summary import (
     summary_rows,
     title_text,
 )
-from sapp_ppb.report.words import EXTRA_NAME
+from sapp_ppb.report.words import EXTRA_NAME, added_text
 from sapp_ppb.report.work import Work
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator import Timeline
@@ -135,6 +135,7 @@ def _summary(outcome: Outcome, timeline: Timeline, tokens: int | None) -> str:
         (words, "memory" if over else "guarantee", tone),
         (f"{max(timeline.peak_memory_mb):,.0f} MB", "highest peak of a stage", ""),
         (f"{plan.recomputed_layers:,} of {plan.problem.model.body_count:,}", "layers recomputed", ""),
+        *((f"{layers:,}", f"layers under {name}", "") for name, layers in plan.strategy_layers.items()),
         (f"{timeline.bubble.total:.1%}", "bubble, of useful work", ""),
     )
     shown = "".join(
@@ -147,7 +148,7 @@ def _summary(outcome: Outcome, timeline: Timeline, tokens: int | None) -> str:
 def _timeline(timeline: Timeline) -> str:
     """Place the controls and the drawing, which the script fills."""
     problem, thinned = timeline.plan.problem, is_thinned(timeline)
-    recomputed = timeline.plan.recomputed_layers > 0
+    recomputed, added = timeline.plan.mixed_types > 0, added_text([timeline.plan])
     kinds = {op.kind for row in problem.order.rows for op in row}
     works = [work for kind, work in _WORKS.items() if kind in kinds]
     works += [Work.RECOMPUTE] if recomputed else []
@@ -159,7 +160,10 @@ def _timeline(timeline: Timeline) -> str:
         thinned=_thinned(timeline) if thinned else "",
         recompute=_SHOW_RECOMPUTE if recomputed else "",
         find="" if thinned else _FIND,
-        legend="".join(f"<li>{_swatch(shade(work))}{work.value}</li>" for work in works)
+        legend="".join(
+            f"<li>{_swatch(shade(work))}{escape(added) if work is Work.RECOMPUTE else work.value}</li>"
+            for work in works
+        )
         + (f"<li>{_swatch(EXTRA)}{EXTRA_NAME}</li>" if timeline.extra_ms else ""),
         click="Click a stage to see its memory below." if thinned else "Click an op to keep it.",
     )
@@ -224,7 +228,7 @@ def _lists(lists: Mapping[str, str]) -> str:
 
 def _recompute(timeline: Timeline) -> str:
     """Table of what would happen if a layer were recomputed less."""
-    reasons = find_reasons(timeline.plan)
+    reasons = reasons_of_kinds(timeline.plan)
     if not reasons:
         return "<p>No layer is recomputed.</p>"
     total, all_layers = sum(reason.count for reason in reasons), timeline.plan.problem.model.body_count
@@ -233,9 +237,10 @@ def _recompute(timeline: Timeline) -> str:
     headings = ["stage", "layer", "recomputed", "one of them as"]
     headings += ["would need, MB", "at op", "over the limit by, MB"]
     rows = [_reason_row(reason, thinned=is_thinned(timeline)) for reason in reasons]
+    under = "".join(f" or under {_text(name)}" for name in timeline.plan.strategy_layers)
     return (
-        f"<p>{total:,} of {all_layers:,} layers are recomputed; {said}: a row says what would happen if one "
-        "layer of its stage were recomputed less, in the chunk where that adds least.</p>"
+        f"<p>{total:,} of {all_layers:,} layers are recomputed{under}; {said}: a row says what would happen "
+        "if one layer of its stage were recomputed less, in the chunk where that adds least.</p>"
         + _table("Why layers are recomputed", headings, rows, [0, 4, 6])
     )
 
@@ -246,8 +251,8 @@ def _reason_row(reason: Reason, *, thinned: bool) -> tuple[str, ...]:
     return (
         str(reason.stage),
         _text(reason.layer),
-        f"{reason.count:,} {reason.recompute.label}",
-        "-" if reason.less is None else reason.less.label,
+        escape(f"{reason.count:,} {reason.recompute.label}"),
+        "-" if reason.less is None else escape(reason.less.label),
         f"{reason.needed_mb:,.1f}",
         op if thinned else f"<button type='button' class='op' data-op='{op}'>{op}</button>",
         f"{reason.over_mb:,.1f}" if reason.why is Why.MEMORY else reason.why.value,

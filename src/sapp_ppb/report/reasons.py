@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import RecomputeType
 from sapp_ppb.plan import Plan
 from sapp_ppb.schedules import Op
-from sapp_ppb.simulator.memory import LiveRows, live_rows
+from sapp_ppb.simulator.memory import LiveRows, problem_rows
 from sapp_ppb.simulator.price import CellCosts, LayerTables, layer_tables, price
 from sapp_ppb.simulator.timeline import stage_peak
 from sapp_ppb.targets import target_named
@@ -40,7 +40,8 @@ class Reason:
     stage, layer, recompute, count
         ``count`` layers of this entry, by its name, are recomputed so on this stage.
     less
-        The next type that recomputes less and that the problem considers; None for none.
+        The next type that recomputes less, or is done sooner where strategies are among
+        them, and that the problem considers; None for none.
     chunk
         Where one layer less would hurt least.
     why
@@ -54,9 +55,9 @@ class Reason:
 
     stage: int
     layer: str
-    recompute: Recompute
+    recompute: RecomputeType
     count: int
-    less: Recompute | None
+    less: RecomputeType | None
     chunk: int
     why: Why
     op: Op
@@ -66,7 +67,7 @@ class Reason:
 
 def find_reasons(plan: Plan) -> tuple[Reason, ...]:
     """
-    Say for every stage, entry and recompute type in use why it is needed.
+    Say for every stage, entry and type in use but NONE why it is needed.
 
     One layer is taken to the next type that recomputes less, in the chunk of the stage
     where that adds least to the peak.  A plan of the planner names MEMORY everywhere,
@@ -79,7 +80,7 @@ def find_reasons(plan: Plan) -> tuple[Reason, ...]:
 
     Examples
     --------
-    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
     >>> from sapp_ppb.plan import plan_from_matrices
     >>> from sapp_ppb.problem import Problem
     >>> memory = {Recompute.NONE: 60, Recompute.FULL: 10}
@@ -93,15 +94,37 @@ def find_reasons(plan: Plan) -> tuple[Reason, ...]:
     """
     problem, costs = plan.problem, price(plan)
     tables = layer_tables(problem)
-    live = live_rows(problem.order, problem.recompute_working_set)
+    live = problem_rows(problem)
     reasons = []
     for stage in range(problem.stages):
         counts = plan.counts[:, :, problem.cells_of(stage)].sum(axis=2)
         for index, recompute in np.argwhere(counts[:, 1:] > 0).tolist():  # NONE, the first, needs no reason
-            use = _Use(stage, index, Recompute(recompute + 1), int(counts[index, recompute + 1]))
+            use = _Use(stage, index, problem.model.types[recompute + 1], int(counts[index, recompute + 1]))
             found = _reasons_of(plan, costs, tables, live[stage], use)
             reasons.append(min(found, key=lambda reason: reason.needed_mb))
     return tuple(reasons)
+
+
+def reasons_of_kinds(plan: Plan) -> tuple[Reason, ...]:
+    """
+    Give one reason for entries of one kind, such as ``mamba.0`` and ``mamba.2``, where they agree.
+
+    Their layers are counted together under the name of the kind; the numbers are those of the
+    layer that needs least.
+    """
+    kinds = {layer.name: layer.family for layer in plan.problem.model.bodies}
+    together: dict[tuple[object, ...], list[Reason]] = {}
+    for reason in find_reasons(plan):
+        key = (reason.stage, kinds[reason.layer], reason.recompute, reason.less, reason.why)
+        together.setdefault(key, []).append(reason)
+    return tuple(
+        replace(
+            min(some, key=lambda reason: reason.needed_mb),
+            layer=kinds[some[0].layer],
+            count=sum(reason.count for reason in some),
+        )
+        for some in together.values()
+    )
 
 
 class _Use(NamedTuple):
@@ -109,7 +132,7 @@ class _Use(NamedTuple):
 
     stage: int
     body: int
-    recompute: Recompute
+    recompute: RecomputeType
     layers: int
 
 
@@ -142,7 +165,11 @@ def _reasons_of(
 
 
 def _turned(
-    plan: Plan, costs: CellCosts, tables: LayerTables, cell: int, turn: tuple[int, Recompute, Recompute]
+    plan: Plan,
+    costs: CellCosts,
+    tables: LayerTables,
+    cell: int,
+    turn: tuple[int, RecomputeType, RecomputeType],
 ) -> CellCosts:
     """Price a plan with one layer of a cell under another type; memory only is meant."""
     index, recompute, less = turn
@@ -154,16 +181,19 @@ def _turned(
     return replace(costs, activation_mb=activation, again_mb=again)
 
 
-def _next_less(plan: Plan, cell: int, index: int, recompute: Recompute) -> tuple[Recompute | None, Why]:
-    """Find the nearest type that recomputes less, one without an obstacle first; None where there is none."""
+def _next_less(
+    plan: Plan, cell: int, index: int, recompute: RecomputeType
+) -> tuple[RecomputeType | None, Why]:
+    """Find the nearest type that is less work, one without an obstacle first; None where there is none."""
     layer = plan.problem.model.bodies[index]
-    lesser = [r for r in reversed(plan.problem.considered(layer)) if r < recompute]
+    types = layer.least_work_first(plan.problem.considered(layer))
+    lesser = types[: types.index(recompute)][::-1]
     obstacles = [(r, _obstacle(plan, cell, index, recompute, r)) for r in lesser]
     free = [(r, why) for r, why in obstacles if why is Why.NOTHING]
     return (free or obstacles or [(None, Why.ONLY)])[0]
 
 
-def _obstacle(plan: Plan, cell: int, index: int, recompute: Recompute, less: Recompute) -> Why:
+def _obstacle(plan: Plan, cell: int, index: int, recompute: RecomputeType, less: RecomputeType) -> Why:
     """Say what but memory speaks against one layer's turn to a type."""
     problem = plan.problem
     if problem.fix is not None and problem.fix.settles_recompute:
@@ -180,7 +210,7 @@ def _obstacle(plan: Plan, cell: int, index: int, recompute: Recompute, less: Rec
     return Why.TARGET
 
 
-def _mixes_more_types(plan: Plan, recompute: Recompute, less: Recompute) -> bool:
+def _mixes_more_types(plan: Plan, recompute: RecomputeType, less: RecomputeType) -> bool:
     """Whether a turn would mix more types besides NONE than the problem allows."""
     most = plan.problem.max_recompute_types
     after = plan.counts.sum(axis=(0, 2))

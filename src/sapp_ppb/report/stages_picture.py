@@ -11,8 +11,8 @@ from sapp_ppb.report import canvas
 from sapp_ppb.report.blocks import Floats, timeline_blocks
 from sapp_ppb.report.colours import ACTIVATIONS, CONSTANT, HATCHED, LIMIT_LINE, OVER_LIMIT, PARAMETERS, shade
 from sapp_ppb.report.memory_curve import memory_curve
-from sapp_ppb.report.words import EXTRA_NAME, memory_text, peak_text, problem_text, step_text
-from sapp_ppb.report.work import work_spans
+from sapp_ppb.report.words import EXTRA_NAME, added_text, memory_text, peak_text, problem_text, step_text
+from sapp_ppb.report.work import Work, work_spans
 from sapp_ppb.simulator import Timeline
 
 _BAR, _MARK = 0.8, 0.96  # shares of a stage's height
@@ -64,7 +64,8 @@ def _draw_time(axes: Axes, timeline: Timeline) -> None:
     for work, spans in work_spans(blocks).items():
         lasts_ms = np.bincount(blocks.stage[spans.op], spans.busy_ms, stages).astype(float)
         done_ms = _stack(axes, done_ms, lasts_ms, shade(work))
-        entries.append(([shade(work)], work.value))
+        word = added_text([timeline.plan]) if work is Work.RECOMPUTE else work.value
+        entries.append(([shade(work)], word))
     if timeline.extra_ms:
         lasts_ms = np.array(timeline.plan.problem.extra_per_stage_ms)
         canvas.draw_hatched(axes, done_ms, done_ms + lasts_ms, np.arange(stages), _BAR)

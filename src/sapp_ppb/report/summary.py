@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import Recompute, RecomputeType
 from sapp_ppb.costs.cost import estimated_words
 from sapp_ppb.plan import Bubble, Outcome, Plan, Shortage, Status, StoppedBy, WithoutTarget
 from sapp_ppb.problem import Problem
@@ -14,7 +14,7 @@ from sapp_ppb.targets import target_named
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline
 
-_SHOWN_KINDS = 4
+_SHOWN_KINDS = 5
 _SAME = 1e-6  # two makespans are the same within this share, as where a plan is called optimal
 _STOPPED = {
     StoppedBy.PROOF: "nothing is left to find",
@@ -260,39 +260,38 @@ def limit_text(limit_mb: float) -> str:
 
 def cell_text(plan: Plan, stage: int, chunk: int) -> str:
     """
-    Say the layers of a cell, and how many of them are recomputed how.
+    Say the layers of a cell, and how many of them are recomputed how or under which strategy.
 
-    With several BODY kinds, but not too many to name, each is named.
+    With several BODY kinds, but not too many to name, each is named; entries whose names differ
+    by the number at their end alone, as in ``mamba.3``, are of one kind.
     """
     problem = plan.problem
     cell = problem.order.placement.cell_of(stage, chunk, problem.stages)
-    bodies = problem.model.bodies
     counts = plan.counts[:, :, cell]
-    if len(bodies) == 1 or len(bodies) > _SHOWN_KINDS:
-        words = [counts_text(counts.sum(axis=0).tolist())]
+    types = problem.model.types
+    kinds = [layer.family for layer in problem.model.bodies]
+    if not 1 < len(set(kinds)) <= _SHOWN_KINDS:
+        words = [counts_text(counts.sum(axis=0).tolist(), types)]
     else:
+        of_kind = {kind: counts[[other == kind for other in kinds]].sum(axis=0) for kind in kinds}
         words = [
-            f"{layer.name} {counts_text(row.tolist())}"
-            for layer, row in zip(bodies, counts, strict=True)
-            if row.any()
+            f"{kind} {counts_text(row.tolist(), types)}" for kind, row in of_kind.items() if row.any()
         ] or ["0"]
     head = ["head"] if cell == 0 and problem.model.heads else []
     tail = ["tail"] if cell == problem.cells - 1 and problem.model.tails else []
     return " + ".join([*head, *words, *tail])
 
 
-def counts_text(counts: Sequence[int]) -> str:
+def counts_text(counts: Sequence[int], types: Sequence[RecomputeType] = tuple(Recompute)) -> str:
     """
-    Say how many layers, and how many of them are recomputed.
+    Say how many layers, and how many of them are recomputed or under a strategy.
 
     Examples
     --------
     >>> counts_text([1, 0, 0, 0, 2])
     '3 (2 full)'
     """
-    recomputed = [
-        f"{counts[r]} {r.label}" for r in reversed(Recompute) if r is not Recompute.NONE and counts[r]
-    ]
+    recomputed = [f"{counts[r]} {r.label}" for r in reversed(types) if r is not Recompute.NONE and counts[r]]
     return f"{sum(counts)} ({', '.join(recomputed)})" if recomputed else str(sum(counts))
 
 

@@ -16,7 +16,15 @@ from sapp_ppb.errors import InputError
 from sapp_ppb.report import canvas
 from sapp_ppb.report.blocks import Blocks, Floats, timeline_blocks
 from sapp_ppb.report.colours import HATCHED, IDLE, PAPER, shade, text_colour
-from sapp_ppb.report.words import EXTRA_NAME, estimate_text, over_text, problem_text, step_text, time_text
+from sapp_ppb.report.words import (
+    EXTRA_NAME,
+    added_text,
+    estimate_text,
+    over_text,
+    problem_text,
+    step_text,
+    time_text,
+)
 from sapp_ppb.report.work import Spans, Work, work_shares, work_spans
 from sapp_ppb.schedules import OpKind
 from sapp_ppb.simulator import Timeline
@@ -198,9 +206,13 @@ def _legend(timelines: Sequence[Timeline], *, apart: bool) -> list[canvas.Entry]
     """Explain every kind of work that there is, in all its shades where ops are drawn apart."""
     chunks = max(timeline.plan.problem.interleave for timeline in timelines) if apart else 1
     there = {work for timeline in timelines for work in work_spans(timeline_blocks(timeline))}
+    added = added_text(timeline.plan for timeline in timelines)
     of_chunks = f", chunk 0 to {chunks - 1}" if chunks > 1 else ""
     entries: list[canvas.Entry] = [
-        ([shade(work, chunk, chunks) for chunk in range(chunks)], f"{work.value}{of_chunks}")
+        (
+            [shade(work, chunk, chunks) for chunk in range(chunks)],
+            f"{added if work is Work.RECOMPUTE else work.value}{of_chunks}",
+        )
         for work in Work
         if work in there
     ]

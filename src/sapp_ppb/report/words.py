@@ -1,9 +1,10 @@
 """What a picture says in words."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sapp_ppb.costs.cost import estimated_words
+from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import P2PMode
 from sapp_ppb.simulator import Timeline
@@ -62,6 +63,21 @@ def _range_text(values: Sequence[float]) -> str:
     """
     ends = dict.fromkeys((min(values), max(values)))
     return " to ".join(f"{value:,.10g}" for value in ends)
+
+
+def added_text(plans: Iterable[Plan]) -> str:
+    """
+    Say what makes backwards longer: recompute, or the strategies in use by their names.
+
+    Examples
+    --------
+    >>> added_text([])
+    'recompute'
+    """
+    plans = list(plans)
+    strategies = list(dict.fromkeys(name for plan in plans for name in plan.strategy_layers))
+    recomputed = not strategies or any(plan.recomputed_layers for plan in plans)
+    return ", ".join([*(["recompute"] if recomputed else []), *strategies])
 
 
 def step_text(timeline: Timeline) -> str:

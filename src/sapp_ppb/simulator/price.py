@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import Layer, LayerKind, Recompute
+from sapp_ppb.costs.tied import counted_twice_mb
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import Flavour, OpKind
@@ -136,14 +137,17 @@ class LayerTables:
     forward_ms, weight_ms, parameter_mb
         Shape (BODY layers,).
     backward_ms, activation_mb
-        Shape (BODY layers, 5); the activation of a type that the model does not give is 0.
+        Shape (BODY layers, types), in the order of the model's types: the five of
+        Recompute, then its strategies.  The activation of a type that a layer has not is 0.
     again_mb
-        What a layer holds again while it is recomputed, its activation under NONE less
-        that under its type; shape (BODY layers, 5).  Zero where the problem leaves it out.
+        What a layer holds again while it is recomputed, or comes back from elsewhere, its
+        activation under NONE less that under its type; shape (BODY layers, types).  Zero
+        where the problem leaves it out.
     considered
-        Whether the problem allows a type; shape (BODY layers, 5).
+        Whether the problem allows a type; shape (BODY layers, types).
     fixed
-        HEADs in the first cell and TAILs in the last.
+        HEADs in the first cell and TAILs in the last; where these are on one stage, the
+        parameters that they share are in one of them.
     """
 
     forward_ms: Floats
@@ -165,8 +169,8 @@ def layer_tables(problem: Problem) -> LayerTables:
     LayerTables
         In the order of ``problem.model.bodies``; milliseconds and MB.
     """
-    bodies = problem.model.bodies
-    activation = np.array([[layer.activation(r) for r in Recompute] for layer in bodies])
+    bodies, types = problem.model.bodies, problem.model.types
+    activation = np.array([[layer.activation(r) for r in types] for layer in bodies])
     again = np.maximum(activation[:, [Recompute.NONE]] - activation, 0.0)
     return LayerTables(
         forward_ms=np.array([layer.forward_ms for layer in bodies]),
@@ -175,9 +179,12 @@ def layer_tables(problem: Problem) -> LayerTables:
         activation_mb=activation,
         again_mb=again * problem.recompute_working_set / problem.sequence_chunks,
         parameter_mb=np.array([layer.parameter_mb for layer in bodies]),
-        considered=np.array([[r in problem.considered(layer) for r in Recompute] for layer in bodies]),
+        considered=np.array([[r in problem.considered(layer) for r in types] for layer in bodies]),
         fixed=_fixed(problem),
     )
+
+
+_PARAMETERS = 4  # row of what a fixed layer costs
 
 
 def _fixed(problem: Problem) -> CellCosts:
@@ -185,14 +192,26 @@ def _fixed(problem: Problem) -> CellCosts:
     for layer in problem.model.layers:
         if layer.kind is not LayerKind.BODY:
             values[:, 0 if layer.kind is LayerKind.HEAD else -1] += layer.count * _fixed_row(layer)
+    first_mb, last_mb = _shared_mb(problem)
+    values[_PARAMETERS, 0] -= first_mb
+    values[_PARAMETERS, -1] -= last_mb
     return CellCosts(
         forward_ms=values[0],
         backward_ms=values[1],
         weight_ms=values[2],
         activation_mb=values[3],
-        parameter_mb=values[4],
+        parameter_mb=values[_PARAMETERS],
         again_mb=np.zeros(problem.cells),
     )
+
+
+def _shared_mb(problem: Problem) -> tuple[float, float]:
+    """Parameters in the first and in the last cell that their stage holds already; MB."""
+    model = problem.model
+    head, tail = (counted_twice_mb(model.layers, held) for held in (model.heads, model.tails))
+    if problem.order.placement.stage_of(problem.cells - 1, problem.stages) == 0:
+        return head, counted_twice_mb(model.layers, model.heads + model.tails) - head
+    return head, tail
 
 
 def _fixed_row(layer: Layer) -> Floats:

@@ -10,7 +10,7 @@ from sapp_ppb.plan import Bubble, Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import Op
 from sapp_ppb.simulator.graph import Graph, graph_of
-from sapp_ppb.simulator.memory import LiveRows, live_rows
+from sapp_ppb.simulator.memory import LiveRows, problem_rows
 from sapp_ppb.simulator.path_kernel import longest_path, longest_paths
 from sapp_ppb.simulator.price import OVERHEAD, CellCosts, price, price_lists, price_rule, without_recompute
 
@@ -198,7 +198,7 @@ def stage_peaks(problem: Problem, costs: CellCosts) -> tuple[Peak, ...]:
     tuple
         One peak a stage; shape (S,).
     """
-    rows = live_rows(problem.order, problem.recompute_working_set)
+    rows = problem_rows(problem)
     return tuple(stage_peak(problem, costs, stage, live) for stage, live in enumerate(rows))
 
 

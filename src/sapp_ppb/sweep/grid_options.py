@@ -6,11 +6,12 @@ Both go through the same words: ``4,8,16``, ``1-4`` and ``40000:64000:4000``, or
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import Recompute, RecomputeType
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.errors import InputError
@@ -150,9 +151,9 @@ def _one_of(value: object, known: Any, *more: str) -> object:
     return value
 
 
-def _types(value: object) -> tuple[Recompute, ...]:
+def _types(value: object, types: Sequence[RecomputeType] = tuple(Recompute)) -> tuple[RecomputeType, ...]:
     labels = [entry.strip() if isinstance(entry, str) else entry for entry in _entries(value)]
-    known = {r.label: r for r in Recompute}
+    known = {r.label: r for r in types}
     if any(label not in known for label in labels):
         raise ValueError(f"must be one or more of {', '.join(known)}")
     return tuple(known[label] for label in labels)
@@ -233,7 +234,11 @@ _OF_EFFORT: dict[str, tuple[Callable[[object], object], str]] = {
 OPTIONS = (*_READ, *_OF_PROBLEMS, *_OF_EFFORT)
 
 
-def read_grid(path: str | PathLike[str] | None, given: Mapping[str, object]) -> tuple[Grid, Effort]:
+def read_grid(
+    path: str | PathLike[str] | None,
+    given: Mapping[str, object],
+    types: Sequence[RecomputeType] = tuple(Recompute),
+) -> tuple[Grid, Effort]:
     """
     Read a grid, and how hard its problems are tried, from a file and from options.
 
@@ -243,6 +248,8 @@ def read_grid(path: str | PathLike[str] | None, given: Mapping[str, object]) -> 
         YAML file with the names of options as keys; None for none.
     given
         Values of options by name, None where it was not given.
+    types
+        What may be recomputed how: the types of a model, with its strategies.
 
     Raises
     ------
@@ -257,18 +264,20 @@ def read_grid(path: str | PathLike[str] | None, given: Mapping[str, object]) -> 
     """
     values: dict[str, object] = {}
     if path is not None:
-        values = _from_file(path, given)
+        values = _from_file(path, given, types)
     faults: list[str] = []
     for name, value in given.items():
         if value is not None:
-            _read(name, f"--{name}", value, values, faults)
+            _read(name, f"--{name}", value, types, values, faults)
     faults += [f"--{name} must be given" for name in ("devices", "global-batch") if name not in values]
     if faults:
         raise InputError("sweep", faults)
     return _grid(values), Effort(**_fields(_OF_EFFORT, values))
 
 
-def _from_file(path: str | PathLike[str], given: Mapping[str, object]) -> dict[str, object]:
+def _from_file(
+    path: str | PathLike[str], given: Mapping[str, object], types: Sequence[RecomputeType]
+) -> dict[str, object]:
     document = read_yaml_document(path)
     faults, values = list(document.faults), dict[str, object]()
     raw = document.value
@@ -283,15 +292,23 @@ def _from_file(path: str | PathLike[str], given: Mapping[str, object]) -> dict[s
         elif given.get(name) is not None:
             faults.append(f"{place} is given on the command line too; keep one")
         else:
-            _read(name, place, value, values, faults)
+            _read(name, place, value, types, values, faults)
     if faults:
         raise InputError(str(path), faults)
     return values
 
 
-def _read(name: str, place: str, value: object, values: dict[str, object], faults: list[str]) -> None:
+def _read(
+    name: str,
+    place: str,
+    value: object,
+    types: Sequence[RecomputeType],
+    values: dict[str, object],
+    faults: list[str],
+) -> None:
     """Read one value, or keep its fault."""
     read, _ = (_READ | _OF_PROBLEMS | _OF_EFFORT)[name]
+    read = partial(_types, types=types) if read is _types else read
     try:
         values[name] = read(value)
     except ValueError as error:

@@ -53,6 +53,7 @@ RESULTS = (
     "peak_stage",
     "peaks_mb",
     "recomputed_layers",
+    "strategy_layers",
     "bubble",
     "bubble_fill_drain",
     "bubble_imbalance",
@@ -105,7 +106,8 @@ class Row:
             "peak_memory_mb": self.peak_memory_mb,
             "peak_stage": self._peak_stage(),
             "peaks_mb": list(answer.peak_memory_mb) or None,
-            "recomputed_layers": self._recomputed(),
+            "recomputed_layers": self._layers(1, len(Recompute)),
+            "strategy_layers": self._layers(len(Recompute), None),
             **self._bubble(),
             "pareto": self.pareto,
             "stopped_by": None if answer.stopped_by is None else answer.stopped_by.value,
@@ -127,15 +129,11 @@ class Row:
         peaks = self.answer.peak_memory_mb
         return peaks.index(max(peaks)) if peaks else None
 
-    def _recomputed(self) -> int | None:
+    def _layers(self, first: int, last: int | None) -> int | None:
+        """Layers under the types of some numbers; None without a plan."""
         if not self.answer.counts:
             return None
-        return sum(
-            sum(cells)
-            for types in self.answer.counts
-            for r, cells in zip(Recompute, types, strict=True)
-            if r is not Recompute.NONE
-        )
+        return sum(sum(cells) for types in self.answer.counts for cells in types[first:last])
 
     def _bubble(self) -> dict[str, object]:
         bubble = self.answer.bubble

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import RecomputeType
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
@@ -11,7 +11,7 @@ from sapp_ppb.targets.config import CellTypes
 
 def cell_types(plan: Plan) -> CellTypes:
     """
-    Type of each layer of each cell, kind after kind, the most recomputed of a kind first.
+    Type of each layer of each cell, kind after kind; of a kind strategies first, then the most recomputed.
 
     Returns
     -------
@@ -20,7 +20,7 @@ def cell_types(plan: Plan) -> CellTypes:
 
     Examples
     --------
-    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
     >>> from sapp_ppb.plan import plan_from_matrices
     >>> memory = {Recompute.NONE: 600, Recompute.FULL: 40}
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=3, forward_ms=1, activation_mb=memory)
@@ -32,11 +32,11 @@ def cell_types(plan: Plan) -> CellTypes:
     return tuple(tuple(_types_of(plan, cell) for cell in row) for row in plan.problem.cell_at)
 
 
-def _types_of(plan: Plan, cell: int) -> tuple[Recompute, ...]:
+def _types_of(plan: Plan, cell: int) -> tuple[RecomputeType, ...]:
     return tuple(
         recompute
         for counts in plan.counts[:, :, cell].tolist()
-        for recompute in reversed(Recompute)
+        for recompute in reversed(plan.problem.model.types)
         for _ in range(counts[recompute])
     )
 
@@ -58,7 +58,7 @@ def plan_from_types(problem: Problem, types: CellTypes) -> Plan:
 
     Examples
     --------
-    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=3, forward_ms=1)
     >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4)
     >>> plan_from_types(problem, (((Recompute.NONE,), (Recompute.NONE, Recompute.NONE)),)).offset.tolist()
@@ -75,7 +75,7 @@ def plan_from_types(problem: Problem, types: CellTypes) -> Plan:
         fault = f"the configuration has {given} layers and the model {problem.model.body_count} BODY layers"
         raise InputError("plan", [f"{fault}; give the model file of this configuration"])
     kinds = iter(np.repeat(np.arange(len(bodies)), [layer.count for layer in bodies]).tolist())
-    counts = np.zeros((len(bodies), len(Recompute), problem.cells), dtype=np.int64)
+    counts = np.zeros((len(bodies), len(problem.model.types), problem.cells), dtype=np.int64)
     for chunk, stage, cell in _along_the_chain(problem):
         for recompute in types[chunk][stage]:
             counts[next(kinds), recompute, cell] += 1

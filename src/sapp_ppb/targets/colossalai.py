@@ -19,6 +19,7 @@ from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets.bare_cells import bare_fault, with_filled_cells
 from sapp_ppb.targets.mindformers import can_say_cell
 from sapp_ppb.targets.recompute_modes import with_types
+from sapp_ppb.targets.strategies import strategy_faults
 from sapp_ppb.targets.target import Target, Way
 
 STYLES = {
@@ -120,14 +121,16 @@ def _with_own_split(problem: Problem) -> Problem:
 def unsaid(plan: Plan) -> tuple[str, ...]:
     """Say why Colossal-AI can not express a plan."""
     problem = plan.problem
-    faults = _order_faults(problem)
+    faults = [*_order_faults(problem), *strategy_faults(plan, "Colossal-AI")]
     others = [r.label for r in Recompute if r not in TYPES and plan.counts[:, r].any()]
     if others:
         faults.append(
             "a layer of Colossal-AI is recomputed as a whole or not at all; this plan has "
             + ", ".join(others)
         )
-    elif not all(can_say_cell(plan.counts[:, :, cell]) for cell in range(problem.cells)):
+    elif not plan.strategies and not all(
+        can_say_cell(plan.counts[:, :, cell]) for cell in range(problem.cells)
+    ):
         faults.append(
             "num_ckpt_layers_per_stage counts the first layers of a cell, whatever their kind; this plan "
             "recomputes a layer behind one that it does not recompute"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import RecomputeType
 from sapp_ppb.schedules import MicroBatchGroup, OrderFile, ScheduleName
 
 # What a list of layers says of itself, for those who read it and those who write it.
@@ -10,7 +10,7 @@ LAYERS_FORMAT = "sapp-ppb-layers"
 LAYERS_VERSION = 1
 LAYERS_COLUMNS = ("index", "name", "stage", "chunk", "recompute")
 # Type of each layer of each cell, indexed [chunk][stage], in the order of the chain.
-CellTypes = tuple[tuple[tuple[Recompute, ...], ...], ...]
+CellTypes = tuple[tuple[tuple[RecomputeType, ...], ...], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class PipelineConfig:
     mtp_layers
         Those of multi-token prediction among them, the last of the chain.
     types
-        Recompute type of each layer in each cell; None when the split is not known.
+        Recompute type or strategy of each layer in each cell; None when the split is not known.
     memory_limit_mb
         MB a device that the file states; None where it states none.
     broken

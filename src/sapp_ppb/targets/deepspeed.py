@@ -8,16 +8,17 @@ every layer too, in groups that keep one input each.  Sources:
 ``deepspeed/runtime/pipe/module.py``, ``deepspeed/runtime/pipe/schedule.py``.
 """
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import Recompute, RecomputeType
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets.bare_cells import bare_fault, with_filled_cells
 from sapp_ppb.targets.recompute_modes import only_type, with_one_type
+from sapp_ppb.targets.strategies import strategy_faults
 from sapp_ppb.targets.target import Target, Way
 
-INTERVALS = {Recompute.NONE: 0, Recompute.FULL: 1}
+INTERVALS: dict[RecomputeType, int] = {Recompute.NONE: 0, Recompute.FULL: 1}
 
 
 def refuses(problem: Problem) -> tuple[str, ...]:
@@ -77,8 +78,8 @@ def ways(problem: Problem) -> tuple[Way, ...]:
 
 def unsaid(plan: Plan) -> tuple[str, ...]:
     """Say why DeepSpeed can not express a plan."""
-    faults = list(refuses(plan.problem))
-    if only_type(plan) not in INTERVALS:
+    faults = [*refuses(plan.problem), *strategy_faults(plan, "DeepSpeed")]
+    if not plan.strategies and only_type(plan) not in INTERVALS:
         faults.append(
             "one activation_checkpoint_interval holds for all stages: no layer is recomputed, or every one "
             "in full; this plan needs more"

@@ -11,6 +11,7 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.targets.strategies import strategy_faults
 from sapp_ppb.targets.target import Target, Way
 
 SCHEDULES = (
@@ -48,7 +49,7 @@ def ways(problem: Problem) -> tuple[Way, ...]:
 
 def unsaid(plan: Plan) -> tuple[str, ...]:
     """Say why PPOptimizer can not express a plan."""
-    return refuses(plan.problem)
+    return (*refuses(plan.problem), *strategy_faults(plan, "HyperParallel"))
 
 
 HYPERPARALLEL = Target(name="hyperparallel", title="HyperParallel", refuses=refuses, ways=ways, unsaid=unsaid)

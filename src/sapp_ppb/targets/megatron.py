@@ -15,6 +15,7 @@ from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets.megatron_split import group_rules, interleave_rules
 from sapp_ppb.targets.recompute_modes import follows, most_in_a_cell, only_type, with_one_type, with_rule
+from sapp_ppb.targets.strategies import strategy_faults
 from sapp_ppb.targets.target import Target, Way
 
 SCHEDULES = (ScheduleName.ONE_F_ONE_B, ScheduleName.INTERLEAVED)
@@ -93,8 +94,8 @@ def ways(problem: Problem) -> tuple[Way, ...]:
 
 def unsaid(plan: Plan) -> tuple[str, ...]:
     """Say why Megatron-LM can not express a plan."""
-    faults = list(refuses(plan.problem))
-    if recompute_words(plan) is None:
+    faults = [*refuses(plan.problem), *strategy_faults(plan, "Megatron-LM")]
+    if not plan.strategies and recompute_words(plan) is None:
         faults.append(
             "one recompute setting holds for the whole model: full for the first N layers of every chunk, "
             "the same N everywhere, full or selective for every layer, or none; this plan needs more"

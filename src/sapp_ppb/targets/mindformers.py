@@ -6,7 +6,8 @@ each kind of recompute, and a layer that two lists count runs both.  A cell in w
 other layers are meant can not be said.  Layers of multi-token prediction run as the
 last layer before them does.  Source: ``mindformers/parallel_core/training_graph/
 transformer/utils.py``, class LayerSetting; MindSpore's ``pipeline_scheduler``, which
-is heeded only with ``pipeline_interleave`` (``ccsrc``, PipelineParallelScheduler).
+is heeded only with ``pipeline_interleave`` (``ccsrc``, PipelineParallelScheduler).  What
+``swap_config`` says is not written.
 """
 
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.targets.strategies import strategy_faults
 from sapp_ppb.targets.target import Target, Way
 
 # As ``pipeline_scheduler`` names them, and whether ``pipeline_interleave`` must be true.
@@ -59,8 +61,8 @@ def silent_cells(plan: Plan) -> list[CellPlace]:
     """
     Cells that MindFormers can not say: its lists would mean other layers.
 
-    Those of ``mixed_cells()``, and those where a layer is recomputed behind one of
-    another kind that is recomputed less.
+    Those of ``mixed_cells()``, those where a layer is recomputed behind one of
+    another kind that is recomputed less, and those with a strategy.
 
     Returns
     -------
@@ -79,7 +81,7 @@ def can_say_cell(counts: Ints) -> bool:
     Parameters
     ----------
     counts
-        Layers of the cell; shape (BODY layers, 5).
+        Layers of the cell; shape (BODY layers, types).
 
     Examples
     --------
@@ -88,6 +90,8 @@ def can_say_cell(counts: Ints) -> bool:
     >>> can_say_cell(counts), can_say_cell(counts[::-1])  # the recomputed layer comes second, or first
     (False, True)
     """
+    if counts[:, len(Recompute) :].any():
+        return False
     meant = [_MEANING[recompute] for recompute in _layers_in_order(counts)]
     return meant == _as_mindformers_reads(counts)
 
@@ -162,7 +166,9 @@ def ways(problem: Problem) -> tuple[Way, ...]:
 
 def unsaid(plan: Plan) -> tuple[str, ...]:
     """Say why MindFormers can not express a plan."""
-    faults = [*_order_faults(plan.problem), *_bare_faults(plan)]
+    faults = [*_order_faults(plan.problem), *_bare_faults(plan), *strategy_faults(plan, "MindFormers")]
+    if plan.strategies:
+        return tuple(faults)
     if silent := silent_cells(plan):
         chunk, stage = silent[0]
         faults.append(

@@ -9,17 +9,19 @@ MindSpeed.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.fix import PlaceRule
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets import megatron
-from sapp_ppb.targets.megatron_recompute import dealt
 from sapp_ppb.targets.mindspeed_flags import PER_RANK
+from sapp_ppb.targets.recompute_modes import most_in_a_cell, with_rule
+from sapp_ppb.targets.strategies import strategy_faults
 from sapp_ppb.targets.target import Target, Way
 
 SCHEDULES = (*megatron.SCHEDULES, ScheduleName.DUALPIPEV)
@@ -69,37 +71,44 @@ def dealt_settings(problem: Problem, by_entry: Ints) -> Iterator[tuple[str, Ints
     """
     if not _deals(problem):
         return
-    chunks, stages = problem.interleave, problem.stages
     decoders = [k for k, layer in enumerate(problem.model.bodies) if not layer.is_mtp]
-    for layers in range(1, chunks * int(by_entry[decoders].sum(axis=0).max()) + 1):
-        left = np.array([dealt(layers, cell // stages, chunks) for cell in range(problem.cells)])
-        counts = np.zeros((len(by_entry), len(Recompute), problem.cells), dtype=np.int64)
-        counts[:, Recompute.NONE] = by_entry
-        for entry in decoders:
-            full = np.minimum(left, by_entry[entry])
-            counts[entry, Recompute.FULL] = full
-            counts[entry, Recompute.NONE] -= full
-            left -= full
-        yield (
-            f"{megatron.FULL_WORDS} --recompute-method block --recompute-num-layers {layers} --{PER_RANK}",
-            counts,
-        )
+    most = problem.interleave * int(by_entry[decoders].sum(axis=0).max())
+    for layers in range(1, most + 1):
+        yield _dealt_words(layers), _dealt_rule(problem, layers).counts(by_entry, len(problem.model.types))
+
+
+def _dealt_rule(problem: Problem, layers: int) -> PlaceRule:
+    return replace(megatron.block_rule(problem, layers), chunks=problem.interleave)
+
+
+def _dealt_words(layers: int) -> str:
+    return f"{megatron.FULL_WORDS} --recompute-method block --recompute-num-layers {layers} --{PER_RANK}"
 
 
 def ways(problem: Problem) -> tuple[Way, ...]:
     """
-    List the settings of recompute that are planned for, each with the problem that it leaves.
+    List the settings of recompute, each with the problem that it leaves.
 
-    They are Megatron-LM's.  N layers of a stage dealt over its chunks is read, written and
-    found as the nearest setting of a plan; the planner knows rules of a cell alone.
+    They are Megatron-LM's and, with several chunks, N layers of a stage dealt over them; where
+    V divides N that is Megatron-LM's N / V of every chunk.
     """
-    return megatron.ways(problem)
+    found = megatron.ways(problem)
+    if not _deals(problem):
+        return found
+    chunks = problem.interleave
+    dealt = (
+        way
+        for layers in range(1, chunks * most_in_a_cell(problem))
+        if layers % chunks
+        for way in with_rule(problem, _dealt_rule(problem, layers), _dealt_words(layers))
+    )
+    return (*found, *dealt)
 
 
 def unsaid(plan: Plan) -> tuple[str, ...]:
     """Say why MindSpeed can not express a plan."""
-    faults = list(refuses(plan.problem))
-    if recompute_words(plan) is None:
+    faults = [*refuses(plan.problem), *strategy_faults(plan, "MindSpeed")]
+    if not plan.strategies and recompute_words(plan) is None:
         faults.append(
             "one recompute setting holds for the whole model: full for the first N layers of every chunk, "
             "the same N everywhere, or for N layers of every stage, dealt over its chunks; full or "

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import Recompute, RecomputeType
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
@@ -94,15 +94,16 @@ def _can_be(problem: Problem, counts: Ints) -> bool:
     return all(
         recompute in layer.considered
         for layer, by_type in zip(problem.model.bodies, counts, strict=True)
-        for recompute in Recompute
+        for recompute in problem.model.types
         if by_type[recompute].any()
     )
 
 
 def _measured(plan: Plan, other: Plan, words: str) -> Nearest:
     """Say how far another plan of the same split is from the one that was meant."""
-    change, bodies = other.counts - plan.counts, plan.problem.model.bodies
-    activation_mb = np.array([[layer.activation(r) for r in Recompute] for layer in bodies])
+    change, model = other.counts - plan.counts, plan.problem.model
+    bodies = model.bodies
+    activation_mb = np.array([[layer.activation(r) for r in model.types] for layer in bodies])
     backward_ms = np.array([layer.backward_ms for layer in bodies])
     per_cell_mb = (change * activation_mb[:, :, np.newaxis]).sum(axis=(0, 1))
     return Nearest(
@@ -124,7 +125,7 @@ def _settings(plan: Plan, problem: Problem, target: Target) -> Iterator[Setting]
     for way in ways:
         fix, types = way.problem.fix, way.problem.recompute
         if fix is not None and fix.places is not None:
-            yield way.words, fix.places.counts(by_entry)
+            yield way.words, fix.places.counts(by_entry, len(problem.model.types))
         elif types is not None and len(types) == 1:
             counts = np.zeros_like(plan.counts)
             counts[:, types[0]] = by_entry
@@ -160,7 +161,7 @@ def _every_nth(plan: Plan, by_entry: Ints) -> Iterator[Setting]:
         yield f'mode = "selective", selective_ac_option = "{every}"', counts
 
 
-def _within(plan: Plan, types: Collection[Recompute], *, falling: bool) -> Iterator[Ints]:
+def _within(plan: Plan, types: Collection[RecomputeType], *, falling: bool) -> Iterator[Ints]:
     """Give every layer one of some types; in every cell they fall along the chain where that is asked for."""
     bodies, counts = plan.problem.model.bodies, plan.counts
     cells = []

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.costs import Layer, Recompute
+from sapp_ppb.costs import Layer, Recompute, RecomputeType
 
 Ints = NDArray[np.int64]
 # Layers of another type, MB that those hold more, ms that they work longer.
@@ -25,7 +25,7 @@ def nested_cell(
     layers: Sequence[Layer],
     wanted: Ints,
     last: Mapping[int, Recompute],
-    types: Collection[Recompute] = tuple(Recompute),
+    types: Collection[RecomputeType] = tuple(Recompute),
 ) -> Ints | None:
     """
     Change the types of as few layers of a cell as possible, so that they fall along the chain.
@@ -38,7 +38,7 @@ def nested_cell(
     layers
         BODY entries along the chain.
     wanted
-        Layers of each entry under each type; shape (BODY layers, 5).
+        Layers of each entry under each type; shape (BODY layers, types).
     last
         Type that the last layer of an entry must have, by its index.
     types
@@ -47,7 +47,8 @@ def nested_cell(
     Returns
     -------
     ndarray or None
-        Shape (BODY layers, 5); None when no types fall along the chain that the layers can have.
+        Shape (BODY layers, types), nothing under a strategy; None when no types fall along
+        the chain that the layers can have.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def _within(
     if not row.any():
         return (0, 0.0, 0.0), kept
     change: Change = (0, 0.0, 0.0)
-    for old in Recompute:
+    for old in layer.types:
         if old not in run and row[old]:
             if not allowed:
                 return None
@@ -119,13 +120,15 @@ def _within(
     return change, kept
 
 
-def _cost(layer: Layer, old: Recompute, new: Recompute) -> tuple[float, float]:
+def _cost(layer: Layer, old: RecomputeType, new: Recompute) -> tuple[float, float]:
     """MB that a layer holds more, and ms that it works longer; holding less is worth nothing."""
     more_mb = max(0.0, layer.activation(new) - layer.activation(old))
     return more_mb, layer.backward_ms[new] - layer.backward_ms[old]
 
 
-def _moved(counts: Ints, layer: Layer, old: Recompute, new: Recompute, number: int, change: Change) -> Change:
+def _moved(
+    counts: Ints, layer: Layer, old: RecomputeType, new: Recompute, number: int, change: Change
+) -> Change:
     """Move layers from one type to another, and add what that changes."""
     counts[old] -= number
     counts[new] += number

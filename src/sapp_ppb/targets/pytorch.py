@@ -17,6 +17,7 @@ from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets import torchtitan
 from sapp_ppb.targets.bare_cells import bare_fault, with_filled_cells
 from sapp_ppb.targets.recompute_modes import with_types
+from sapp_ppb.targets.strategies import strategy_faults
 from sapp_ppb.targets.target import Target, Way
 
 TYPES = (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL)
@@ -59,7 +60,7 @@ def ways(problem: Problem) -> tuple[Way, ...]:
 
 def unsaid(plan: Plan) -> tuple[str, ...]:
     """Say why PyTorch can not express a plan."""
-    faults = list(refuses(plan.problem))
+    faults = [*refuses(plan.problem), *strategy_faults(plan, "PyTorch pipelining")]
     others = [r.label for r in Recompute if r not in TYPES and plan.counts[:, r].any()]
     if others:
         faults.append(

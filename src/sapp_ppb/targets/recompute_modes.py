@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import Recompute, RecomputeType
 from sapp_ppb.errors import InputError
 from sapp_ppb.fix import Fix, PlaceRule
 from sapp_ppb.plan import Plan
@@ -10,7 +10,7 @@ from sapp_ppb.problem import Problem
 from sapp_ppb.targets.target import Way
 
 
-def with_one_type(problem: Problem, recompute: Recompute, words: str) -> tuple[Way, ...]:
+def with_one_type(problem: Problem, recompute: RecomputeType, words: str) -> tuple[Way, ...]:
     """Problem in which every layer has one type; none where that can not be."""
     if problem.recompute is not None and recompute not in problem.recompute:
         return ()
@@ -48,7 +48,7 @@ def follows(plan: Plan, rules: Iterable[PlaceRule]) -> bool:
     return any(Fix(places=rule).allows(plan.counts) for rule in rules)
 
 
-def only_type(plan: Plan) -> Recompute | None:
+def only_type(plan: Plan) -> RecomputeType | None:
     """
     Type that all layers of a plan have; None when they differ.
 
@@ -61,7 +61,7 @@ def only_type(plan: Plan) -> Recompute | None:
     >>> only_type(plan_from_matrices(problem, {"Dec": {"none": [[2, 2]]}}))
     <Recompute.NONE: 0>
     """
-    used = [recompute for recompute in Recompute if plan.counts[:, recompute].any()]
+    used = [recompute for recompute in plan.problem.model.types if plan.counts[:, recompute].any()]
     return used[0] if len(used) == 1 else None
 
 

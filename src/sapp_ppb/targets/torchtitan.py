@@ -7,13 +7,14 @@ that a rank builds (releases whose configuration is TOML).  Source:
 ``torchtitan/distributed/pipeline_parallel.py`` and ``activation_checkpoint.py``.
 """
 
-from sapp_ppb.costs import Recompute
+from sapp_ppb.costs import Recompute, RecomputeType
 from sapp_ppb.errors import InputError
 from sapp_ppb.fix import PlaceRule
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import Placement, ScheduleName
 from sapp_ppb.targets.recompute_modes import follows, most_in_a_cell, only_type, with_one_type, with_rule
+from sapp_ppb.targets.strategies import strategy_faults
 from sapp_ppb.targets.target import Target, Way
 
 SCHEDULES = {
@@ -27,7 +28,11 @@ SCHEDULES = {
 }
 # Those that take micro-batches round by round.
 _IN_ROUNDS = (ScheduleName.INTERLEAVED, ScheduleName.INTERLEAVED_ZERO_BUBBLE)
-_MODES = {Recompute.NONE: "none", Recompute.FULL: "full", Recompute.SELECTIVE: "selective"}
+_MODES: dict[RecomputeType | None, str] = {
+    Recompute.NONE: "none",
+    Recompute.FULL: "full",
+    Recompute.SELECTIVE: "selective",
+}
 
 
 def refuses(problem: Problem) -> tuple[str, ...]:
@@ -38,6 +43,8 @@ def refuses(problem: Problem) -> tuple[str, ...]:
         return (f"torchtitan has no schedule {name.value}; use one of {names}",)
     if problem.stages == 1:
         return ("torchtitan runs no pipeline on one stage; use at least 2 stages",)
+    if problem.model.mtp_count:
+        return ("torchtitan runs no layers of multi-token prediction in a pipeline; plan without them",)
     if problem.sequence_chunks > 1:
         return ("torchtitan does not cut micro-batches along the sequence; use --sequence-chunks 1",)
     if problem.order.placement is Placement.V and problem.interleave != 2:
@@ -109,6 +116,8 @@ def checkpoint_mode(plan: Plan) -> tuple[str, str | None] | None:
     Every n-th layer is counted over the chunks of a stage, as torchtitan builds them.
     """
     kind = only_type(plan)
+    if plan.strategies:
+        return None
     if kind in _MODES:
         return _MODES[kind], "op" if kind is Recompute.SELECTIVE else None
     if only_full := not plan.counts[:, 1 : Recompute.FULL].any():
@@ -174,8 +183,8 @@ def _with_modules(problem: Problem) -> Problem:
 
 def unsaid(plan: Plan) -> tuple[str, ...]:
     """Say why torchtitan can not express a plan."""
-    faults = list(refuses(plan.problem))
-    if checkpoint_mode(plan) is None:
+    faults = [*refuses(plan.problem), *strategy_faults(plan, "torchtitan")]
+    if not plan.strategies and checkpoint_mode(plan) is None:
         faults.append(
             "one mode of activation checkpointing holds for the whole model: none, full, selective for "
             "every layer, or full for every n-th layer; this plan needs more"

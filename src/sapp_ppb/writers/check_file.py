@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Outcome, Plan
 from sapp_ppb.targets import BrokenRule, CellTypes, PipelineConfig
 from sapp_ppb.writers.exports import EXPORTS
@@ -153,7 +152,7 @@ def _counts(types: CellTypes) -> dict[str, object]:
     """Layers of each type as matrices indexed [chunk][stage], as plan files have them."""
     return {
         recompute.label: matrix
-        for recompute in Recompute
+        for recompute in sorted({r for row in types for cell in row for r in cell})
         if any(map(any, matrix := [[cell.count(recompute) for cell in row] for row in types]))
     }
 

@@ -27,6 +27,7 @@ def comparison_to_json(problem: Problem, rows: "Sequence[tuple[str, Timeline | N
         JSON, with a line end at its end.  ``ratio`` is the step over the first row's, and
         ``step_ms`` is there where a row has something after the last ops;
         ``peak_memory_mb`` has S numbers; what a row without a plan can not say is null.
+        ``strategy_layers`` is there where a plan uses strategies, a number for each name.
         ``interleave`` and ``schedule`` say what the row ran with.
     """
     best = rows[0][1].step_ms if rows and rows[0][1] is not None else None
@@ -51,6 +52,7 @@ def _row(name: str, timeline: "Timeline | None", best_ms: float | None) -> dict[
         "peak_memory_mb": [float(mb) for mb in timeline.peak_memory_mb],
         "fits": timeline.fits_memory,
         "recomputed_layers": timeline.plan.recomputed_layers,
+        **({"strategy_layers": strategies} if (strategies := timeline.plan.strategy_layers) else {}),
         "interleave": problem.interleave,
         "schedule": problem.schedule_name.value,
     }

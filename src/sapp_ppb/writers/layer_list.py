@@ -108,7 +108,7 @@ def _rows(plan: Plan) -> Iterator[_Row]:
 
 
 def _placed(plan: Plan) -> Iterator[tuple[str, int, int, str | None]]:
-    """Name, stage, chunk and recompute of every layer along the chain."""
+    """Name, stage, chunk, and recompute type or strategy of every layer along the chain."""
     model, cells, types = plan.problem.model, plan.problem.cells, cell_types(plan)
     names = iter([layer.name for layer in model.bodies for _ in range(layer.count)])
     place = {cell: (v, s) for v, row in enumerate(plan.problem.cell_at) for s, cell in enumerate(row)}

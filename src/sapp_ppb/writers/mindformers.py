@@ -25,6 +25,8 @@ class MindformersLists:
         Chunk and stage of the cells that can not be said.
     mixed
         Those of them that hold SELECTIVE beside COMM.
+    strategies
+        Names of the strategies in use, for which there is no list.
     """
 
     offset: Rows
@@ -33,6 +35,7 @@ class MindformersLists:
     select_comm_recompute: Rows | None
     silent: tuple[tuple[int, int], ...] = ()
     mixed: tuple[tuple[int, int], ...] = ()
+    strategies: tuple[str, ...] = ()
 
 
 def mindformers_lists(plan: Plan) -> MindformersLists:
@@ -56,7 +59,10 @@ def mindformers_lists(plan: Plan) -> MindformersLists:
     """
     silent, mixed = tuple(silent_cells(plan)), tuple(mixed_cells(plan))
     counted = {name: None if silent else _counted(plan, name) for name in _LISTS}
-    return MindformersLists(offset=_offset(plan), silent=silent, mixed=mixed, **counted)
+    strategies = tuple(strategy.label for strategy in plan.strategies)
+    return MindformersLists(
+        offset=_offset(plan), silent=silent, mixed=mixed, strategies=strategies, **counted
+    )
 
 
 _LISTS = Recompute.FULL.mindformers_lists  # FULL is counted in every list
@@ -114,6 +120,11 @@ def _why_not(lists: MindformersLists) -> list[str]:
     """Say which cells can not be said, why, and what to do about it."""
     if not lists.silent:
         return []
+    if lists.strategies:
+        return [
+            f"no recompute lists: MindFormers has none for {', '.join(lists.strategies)}",
+            "plan with --target mindformers, which leaves it out",
+        ]
     others = [cell for cell in lists.silent if cell not in lists.mixed]
     lines = ["no recompute lists: they count the first layers of a chunk and would mean another plan"]
     if lists.mixed:

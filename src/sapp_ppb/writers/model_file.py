@@ -4,7 +4,8 @@ import json
 from os import PathLike
 
 from sapp_ppb.costs.cost import ESTIMATE, EVERYTHING, Cost
-from sapp_ppb.costs.layer import Layer, LayerKind, backward_times
+from sapp_ppb.costs.layer import Layer, LayerKind
+from sapp_ppb.costs.layer_times import backward_times
 from sapp_ppb.costs.model import Model
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.files import write_text_atomic
@@ -71,13 +72,32 @@ def _entry(layer: Layer) -> dict[str, object]:
         entry["memory_parameter"] = _number(layer.parameter_mb)
     entry |= {r.memory_key: _number(mb) for r in Recompute if (mb := layer.activation_mb[r]) is not None}
     entry |= {r.time_key: _number(ms) for r, ms in _times_to_say(layer).items()}
+    if layer.offered:
+        entry["strategies"] = _strategies(layer)
     if layer.weight_grad_ms is not None:
         entry["weight_grad_time"] = _number(layer.weight_grad_ms)
     if layer.is_mtp:
         entry["mtp"] = True
+    if layer.transient_mb:
+        entry["transient_mb"] = _number(layer.transient_mb)
+    if layer.tied_to is not None:
+        entry["tied_to"] = layer.tied_to
     if layer.estimated:
         entry["source"] = _source(layer.estimated)
     return entry
+
+
+def _strategies(layer: Layer) -> list[dict[str, object]]:
+    """Name and costs of each strategy that the layer has."""
+    return [
+        {
+            "name": r.label,
+            "backward_time": _number(layer.backward_ms[r]),
+            "memory_activation": _number(layer.activation(r)),
+        }
+        for r in layer.types
+        if r.label in layer.offered
+    ]
 
 
 def _source(estimated: frozenset[Cost]) -> object:

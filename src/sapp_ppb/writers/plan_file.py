@@ -6,7 +6,6 @@ from os import PathLike
 
 import numpy as np
 
-from sapp_ppb.costs import Recompute
 from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.files import write_text_atomic
 from sapp_ppb.fix import PlaceRule
@@ -40,9 +39,9 @@ def plan_to_json(outcome: Outcome) -> str:
     """
     Text of a plan file: the same for equal outcomes, a line for each row of a matrix.
 
-    A key of the problem that is seldom given is written only when it is; a recompute
-    type without layers is left out, and so are the counts when nothing fits, and the
-    names of the layers of multi-token prediction when there are none.
+    A key of the problem that is seldom given is written only when it is; a type without
+    layers is left out, and so are the counts when nothing fits, and the names of the
+    layers of multi-token prediction when there are none.
 
     Returns
     -------
@@ -126,10 +125,10 @@ def _fix(problem: Problem) -> object:
         return ({} if split is None else {"layers": np.array(split)[cells].tolist()}) | (
             {} if rule is None else {"places": _places(rule)}
         )
-    kept = zip(problem.model.bodies, problem.fix.recomputed, strict=True)
+    kept, types = zip(problem.model.bodies, problem.fix.recomputed, strict=True), problem.model.types
     return {
         "recompute": {
-            layer.name: {r.label: counts[r][cells].tolist() for r in Recompute if counts[r].any()}
+            layer.name: {r.label: counts[r][cells].tolist() for r in types if counts[r].any()}
             for layer, counts in kept
         }
     }
@@ -137,16 +136,20 @@ def _fix(problem: Problem) -> object:
 
 def _places(rule: PlaceRule) -> dict[str, object]:
     """Say a rule of places; of the first layers and every n-th one is given."""
-    known = {"first": rule.first, "every": rule.every, "entries_left": rule.entries_left or None}
+    known = {
+        "first": rule.first,
+        "every": rule.every,
+        "entries_left": rule.entries_left or None,
+        "chunks": rule.chunks if rule.chunks != 1 else None,
+    }
     return {"recompute": rule.recompute.label} | {k: v for k, v in known.items() if v is not None}
 
 
 def _counts(plan: Plan) -> dict[str, object]:
     """Lay counts out by layer and type, each a V x S matrix indexed [chunk][stage]."""
+    types = plan.problem.model.types
     return {
-        layer.name: {
-            r.label: plan.per_chunk_and_stage(counts[r]).tolist() for r in Recompute if counts[r].any()
-        }
+        layer.name: {r.label: plan.per_chunk_and_stage(counts[r]).tolist() for r in types if counts[r].any()}
         for layer, counts in zip(plan.problem.model.bodies, plan.counts, strict=True)
     }
 
