@@ -12,8 +12,8 @@ import pytest
 from sapp_ppb.errors import NoPlanFoundError, PlannerNote, SolverError
 from sapp_ppb.plan import Status
 from sapp_ppb.planner import plan_pipeline
-from sapp_ppb.planner.bounds import lower_bound
-from sapp_ppb.planner.highs import LinearProgram
+from sapp_ppb.planner.proof.bounds import lower_bound
+from sapp_ppb.planner.proof.highs import LinearProgram
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers import read_model
 from sapp_ppb.simulator import simulate

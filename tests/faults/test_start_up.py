@@ -10,7 +10,7 @@ import typer
 from sapp_ppb.cli.main import app
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.planner import plan_pipeline
-from sapp_ppb.planner.bounds import lower_bound, work_bound
+from sapp_ppb.planner.proof.bounds import lower_bound, work_bound
 from sapp_ppb.planner.warm_up import compile_kernels
 from sapp_ppb.problem import Problem
 from tests.cli.conftest import environment
