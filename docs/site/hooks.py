@@ -8,7 +8,6 @@ docs/; the site gets a copy of such a file, and a folder becomes its name alone.
 import posixpath
 import re
 from pathlib import Path
-from typing import Any
 
 from markdown_it import MarkdownIt
 from mkdocs.config.defaults import MkDocsConfig
@@ -70,10 +69,13 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     return html
 
 
-def on_page_context(context: dict[str, Any], page: Page, config: MkDocsConfig, nav: Any) -> dict[str, Any]:
-    """Leave out who edits a page and where: there is no such place."""
-    page.edit_url = None
-    return context
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Take what the theme would fetch from elsewhere from the site itself; refuse a page that fetches more."""
+    here = posixpath.relpath("frame_worker.js", posixpath.dirname(page.file.src_uri) or ".")
+    output = output.replace("https://unpkg.com/iframe-worker/shim", here)
+    if fetched := re.findall(r'<(?:script|img|iframe)[^>]* src="(?:https?:)?//[^"]*"', output):
+        raise PluginError(f"{page.file.src_uri} asks the network: {fetched[0]}")
+    return output
 
 
 def _outside(page: str, link: str) -> str | None:

@@ -161,7 +161,8 @@ def _index() -> str:
         if name != "__version__":
             home = package._HOMES[name]
             page = "problem" if home.endswith((".plan", ".problem")) else home.rpartition(".")[2]
-            rows.append(f"| [`{name}`]({page}.md#{home}.{name}) | {_first_line(package, name)} |")
+            anchor = _full_name(import_module(home), name)
+            rows.append(f"| [`{name}`]({page}.md#{anchor}) | {_first_line(package, name)} |")
     rooms = [f"| [{room.title}]({name}.md) | {room.text} |" for name, room in ROOMS.items()]
     return "\n".join([
         "# Python", "", MADE, "",
@@ -177,12 +178,21 @@ def _room(room: Room) -> str:
     for short in room.modules:
         path = f"sapp_ppb.{short}"
         module = import_module(path)
-        names = _public(module)
-        rows = [f"| [`{name}`](#{path}.{name}) | {_first_line(module, name)} |" for name in names]
-        listed = "\n".join(f"        - {name}" for name in names)
+        at = {name: _full_name(module, name) for name in _public(module)}
+        rows = [f"| [`{name}`](#{full}) | {_first_line(module, name)} |" for name, full in at.items()]
+        listed = "".join(f"        - {name}\n" for name, full in at.items() if full == f"{path}.{name}")
+        apart = [f"::: {full}" for name, full in at.items() if full != f"{path}.{name}"]
         parts += ["", f"## {path}", "", "| name | is |", "|---|---|", *rows]
-        parts += ["", f"::: {path}\n    options:\n      members:\n{listed}"]
+        parts += ["", f"::: {path}\n    options:\n      members:\n{listed}".rstrip()]
+        parts += [line for directive in apart for line in ("", directive)]
     return "\n".join(parts) + "\n"
+
+
+def _full_name(module: Any, name: str) -> str:
+    """Give a function the name of its home where a file of the package has its name, which would hide it."""
+    path = Path(str(module.__file__))
+    hidden = path.name == "__init__.py" and (path.parent / f"{name}.py").exists()
+    return f"{module.__name__}.{name}" + (f".{name}" if hidden else "")
 
 
 def _public(module: Any) -> list[str]:

@@ -165,7 +165,7 @@ class Plan:
         return np.asarray(self.counts.sum(axis=(0, 1)))
 
     def per_chunk_and_stage(self, per_cell: ArrayLike) -> NDArray[np.int64]:
-        """Lay values of the cells out as [chunk][stage]; shape (V, S)."""
+        """Lay values of the cells out as ``[chunk][stage]``; shape (V, S)."""
         return np.asarray(np.asarray(per_cell)[np.array(self.problem.cell_at)])
 
     @property
@@ -206,7 +206,7 @@ def plan_from_matrices(
     problem: Problem, matrices: Mapping[str, Mapping[str, Sequence[Sequence[int]]]]
 ) -> Plan:
     """
-    Plan from V x S matrices indexed [chunk][stage], by layer name and type name.
+    Plan from V x S matrices indexed ``[chunk][stage]``, by layer name and type name.
 
     Returns
     -------
@@ -225,7 +225,7 @@ def counts_from_matrices(
     problem: Problem, matrices: Mapping[str, Mapping[str, Sequence[Sequence[int]]]]
 ) -> Counts:
     """
-    Read counts along the chain from V x S matrices indexed [chunk][stage], by layer name and type name.
+    Read counts along the chain from V x S matrices indexed ``[chunk][stage]``, by layer name and type name.
 
     Returns
     -------
