@@ -130,7 +130,7 @@ def _options_table(command: Any) -> list[str]:
         is_argument = param.param_type_name == "argument"
         flags = [_argument(param)] if is_argument else [*param.opts, *param.secondary_opts]
         text, said = _parted(param.help or "")
-        value = "" if is_argument or param.is_flag else f"`{param.metavar}`".replace("|", "\\|")
+        value = "" if is_argument or param.is_flag else f"`{param.metavar}`".replace("|", " or ")
         default = said or ("required" if param.required else _default(param))
         rows.append(f"| {', '.join(f'`{flag}`' for flag in flags)} | {value} | {_cell(text)} | {_cell(default)} |")
     return rows
@@ -183,7 +183,7 @@ def _room(room: Room) -> str:
         listed = "".join(f"        - {name}\n" for name, full in at.items() if full == f"{path}.{name}")
         apart = [f"::: {full}" for name, full in at.items() if full != f"{path}.{name}"]
         parts += ["", f"## {path}", "", "| name | is |", "|---|---|", *rows]
-        parts += ["", f"::: {path}\n    options:\n      members:\n{listed}".rstrip()]
+        parts += ["", f"::: {path}\n    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n      members:\n{listed}".rstrip()]
         parts += [line for directive in apart for line in ("", directive)]
     return "\n".join(parts) + "\n"
 
@@ -211,7 +211,7 @@ def _first_line(module: Any, name: str) -> str:
         return _cell(str(value.__doc__).strip().split("\n\n")[0].removesuffix("."))
     if isinstance(value, dict | tuple):
         return f"{type(value).__name__} of {', '.join(f'`{key}`' for key in value)}"
-    return f"stands for `{_right_side(module, name)}`".replace("|", "\\|")
+    return f"stands for `{_right_side(module, name)}`".replace(" | ", " or ")
 
 
 def _right_side(module: Any, name: str) -> str:
