@@ -57,7 +57,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     """Refuse a page that the site lays out otherwise than a code host does."""
     markdown = page.markdown or ""
     if "\n::: " in markdown:
-        return html  # what stands here is made of docstrings
+        return re.sub(r"\.\. (\[\d+\]) ", r"\1 ", html.replace("]_", "]"))  # footnotes of docstrings
     there = MarkdownIt("commonmark").enable("table").render(markdown)
     other = []
     for tag in TAGS:

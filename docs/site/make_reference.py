@@ -107,7 +107,7 @@ def _help_text(text: str) -> str:
             continue
         title, _, lines = kept.partition("\n")
         lines = "\n".join(line.removeprefix("  ") for line in lines.splitlines())
-        parts.append(f"{_cell(title)}\n\n```\n{lines}\n```" if title.endswith(":") else f"```\n{kept}\n```")
+        parts.append(f"{_cell(title)}\n\n```\n{lines}\n```" if title.endswith(":") else f"```text\n{kept}\n```")
     return "\n\n".join(parts)
 
 

@@ -154,4 +154,4 @@ def test_a_plan_that_can_not_be_said_is_refused_with_the_reason():
 
 def test_the_page_shows_what_is_written():
     assert pytorch_text(small_plan()) in shown(PAGE, "python")
-    assert pytorch_csv(small_plan())["schedule.csv"] in shown(PAGE)
+    assert pytorch_csv(small_plan())["schedule.csv"] in shown(PAGE, "csv")
