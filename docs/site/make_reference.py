@@ -93,8 +93,10 @@ def _joined(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text of a cell: an angle bracket or a bar is no Markdown there."""
-    return re.sub(r"([|<>*_\[\]])", r"\\\1", _joined(text).replace("``", "`"))
+    """Text of a cell: outside of code an angle bracket or a bar is no Markdown there."""
+    parts = _joined(text).replace("``", "`").split("`")
+    escaped = [part if at % 2 else re.sub(r"([|<>*_\[\]])", r"\\\1", part) for at, part in enumerate(parts)]
+    return "`".join(escaped)
 
 
 def _help_text(text: str) -> str:
@@ -107,7 +109,9 @@ def _help_text(text: str) -> str:
             continue
         title, _, lines = kept.partition("\n")
         lines = "\n".join(line.removeprefix("  ") for line in lines.splitlines())
-        parts.append(f"{_cell(title)}\n\n```\n{lines}\n```" if title.endswith(":") else f"```text\n{kept}\n```")
+        parts.append(
+            f"{_cell(title)}\n\n```\n{lines}\n```" if title.endswith(":") else f"```text\n{kept}\n```"
+        )
     return "\n\n".join(parts)
 
 
@@ -132,7 +136,9 @@ def _options_table(command: Any) -> list[str]:
         text, said = _parted(param.help or "")
         value = "" if is_argument or param.is_flag else f"`{param.metavar}`".replace("|", " or ")
         default = said or ("required" if param.required else _default(param))
-        rows.append(f"| {', '.join(f'`{flag}`' for flag in flags)} | {value} | {_cell(text)} | {_cell(default)} |")
+        rows.append(
+            f"| {', '.join(f'`{flag}`' for flag in flags)} | {value} | {_cell(text)} | {_cell(default)} |"
+        )
     return rows
 
 
@@ -183,7 +189,10 @@ def _room(room: Room) -> str:
         listed = "".join(f"        - {name}\n" for name, full in at.items() if full == f"{path}.{name}")
         apart = [f"::: {full}" for name, full in at.items() if full != f"{path}.{name}"]
         parts += ["", f"## {path}", "", "| name | is |", "|---|---|", *rows]
-        parts += ["", f"::: {path}\n    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n      members:\n{listed}".rstrip()]
+        parts += [
+            "",
+            f"::: {path}\n    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n      members:\n{listed}".rstrip(),
+        ]
         parts += [line for directive in apart for line in ("", directive)]
     return "\n".join(parts) + "\n"
 
@@ -191,7 +200,7 @@ def _room(room: Room) -> str:
 def _full_name(module: Any, name: str) -> str:
     """Give a function the name of its home where a file of the package has its name, which would hide it."""
     path = Path(str(module.__file__))
-    hidden = path.name == "__init__.py" and (path.parent / f"{name}.py").exists()
+    hidden = path.name == "__init__.py" and name in {each.stem for each in path.parent.iterdir()}
     return f"{module.__name__}.{name}" + (f".{name}" if hidden else "")
 
 
@@ -209,6 +218,8 @@ def _first_line(module: Any, name: str) -> str:
     value = getattr(module, name)
     if inspect.isclass(value) or inspect.isroutine(value):
         return _cell(str(value.__doc__).strip().split("\n\n")[0].removesuffix("."))
+    if isinstance(value, str | int):
+        return f"`{value!r}`"
     if isinstance(value, dict | tuple):
         return f"{type(value).__name__} of {', '.join(f'`{key}`' for key in value)}"
     return f"stands for `{_right_side(module, name)}`".replace(" | ", " or ")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import LayerKind, Model, layer_from_times
-from sapp_ppb.planner.patterns import StagePatterns, list_patterns
+from sapp_ppb.planner.proof.patterns import StagePatterns, list_patterns
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.price import price, price_lists, price_rule
 from sapp_ppb.simulator.timeline import batched_makespans

@@ -13,8 +13,8 @@ from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
 from sapp_ppb.planner import Progress, plan_pipeline
-from sapp_ppb.planner.bounds import any_order_bound, lower_bound
 from sapp_ppb.planner.orders import in_order, number_of_orders, orders_of
+from sapp_ppb.planner.proof.bounds import any_order_bound, lower_bound
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers import read_model
 from sapp_ppb.schedules import ScheduleName

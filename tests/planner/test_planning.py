@@ -14,7 +14,7 @@ from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Shortage, Status, StoppedBy
 from sapp_ppb.planner import Progress, baselines, plan_pipeline, run
-from sapp_ppb.planner.search import Search
+from sapp_ppb.planner.search.annealing import Search
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
 from sapp_ppb.targets import silent_cells

@@ -8,7 +8,7 @@ import pytest
 from sapp_ppb.costs import LayerKind
 from sapp_ppb.plan import Plan, Status, StoppedBy
 from sapp_ppb.planner import baselines, plan_pipeline
-from sapp_ppb.planner.tidy import tidied
+from sapp_ppb.planner.search.tidy import tidied
 from sapp_ppb.problem import Problem
 from tests.strategies import random_problem
 

@@ -10,7 +10,7 @@ from sapp_ppb.plan import Status, plan_from_matrices
 from sapp_ppb.planner import baselines, plan_pipeline
 from sapp_ppb.planner.explain import explain
 from sapp_ppb.planner.planning import type_sets
-from sapp_ppb.planner.tidy import tidied
+from sapp_ppb.planner.search.tidy import tidied
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
 from tests.reference import reference

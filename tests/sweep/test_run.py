@@ -127,7 +127,7 @@ def test_what_was_kept_is_not_planned_again(alone, candidates, tmp_path, monkeyp
     first = sweep(candidates, workers=1, folder=tmp_path, watch=lambda _: None, **QUICK)
     assert settled(first) == settled(alone)
     monkeypatch.setattr("sapp_ppb.planner.plan_pipeline", lambda *_, **__: pytest.fail("planned"))
-    monkeypatch.setattr("sapp_ppb.planner.bounds.lower_bound", lambda *_: pytest.fail("bounded"))
+    monkeypatch.setattr("sapp_ppb.planner.proof.bounds.lower_bound", lambda *_: pytest.fail("bounded"))
     with pytest.warns(PlannerNote, match="problems were planned before"):
         again = sweep(candidates, workers=1, folder=tmp_path, **QUICK)
     assert [row.cells for row in again.rows] == [row.cells for row in first.rows]

@@ -3,9 +3,9 @@
 import numpy as np
 
 from sapp_ppb.costs import LayerKind, Model, layer_from_times
-from sapp_ppb.planner.cuts import Separator
-from sapp_ppb.planner.search import Search
-from sapp_ppb.planner.search_kernel import anneal
+from sapp_ppb.planner.proof.cuts import Separator
+from sapp_ppb.planner.search.annealing import Search
+from sapp_ppb.planner.search.search_kernel import anneal
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import batched_makespans
 from sapp_ppb.simulator.kernel import is_compiled

@@ -93,7 +93,7 @@ def bound_for(candidate: Candidate) -> float:
 
     Infinite when it shows that nothing fits.
     """
-    from sapp_ppb.planner.bounds import lower_bound
+    from sapp_ppb.planner.proof.bounds import lower_bound
 
     follow_the_parent()
     try:

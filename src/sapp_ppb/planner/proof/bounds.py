@@ -1,0 +1,154 @@
+"""Bounds that every plan obeys, computed before any search."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapp_ppb.planner.proof.families import BISECTIONS, PathFamilies
+from sapp_ppb.planner.proof.segments import chain_segments
+from sapp_ppb.problem import Problem
+from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked, splits_backward
+
+Floats = NDArray[np.float64]
+
+# Beyond this many numbers the tables of runs cost more memory and time than the bound is worth.
+_LARGEST_TABLE = 60_000_000
+# Seconds that a number of the tables takes: to be made, and in every bisection; and the fewest that
+# say more than the work bound.
+_MADE_S, _BISECTED_S, _FEWEST = 1e-7, 2.5e-8, 16
+
+
+def lower_bound(problem: Problem, within_s: float = math.inf) -> float:
+    """
+    Milliseconds below which no plan within the limits can be.
+
+    The best of the work bound and, for one chunk, the path bound.
+
+    Parameters
+    ----------
+    within_s
+        Seconds that it is worth, as a size and not by the clock: on hundreds of layers and
+        dozens of stages the path bound is left with fewer digits, or out.
+    """
+    bounds = [work_bound(problem)]
+    size = table_size(problem)
+    bisections = min((within_s - _MADE_S * size) / (_BISECTED_S * size), BISECTIONS)
+    if problem.interleave == 1 and size <= _LARGEST_TABLE and bisections >= _FEWEST:
+        bounds.append(path_bound(problem, int(bisections)))
+    return max(bounds)
+
+
+def table_size(problem: Problem) -> int:
+    """Numbers in a table of the runs of every stage."""
+    return int(problem.stages * (problem.model.body_count + 1) ** 2)
+
+
+def work_bound(problem: Problem) -> float:
+    """
+    All work, in the fastest type of every layer, shared by the stages as their speeds allow.
+
+    Stage s of speed v_s does at most v_s (T - w_s) of it, w_s being what else it spends
+    the step on, so T is at least the work and all v_s w_s over the sum of the speeds.
+    Stage s waits for the first micro-batch to come up through the s cells
+    before it, and for the last to go back down: its fewest layers, and HEAD and
+    TAIL, are counted (whole backwards only; with sequence chunks one of them), and what
+    stage 0 does after its last op comes behind.  What s itself does after its last op may be
+    longer than both.  The overhead of a forward and a backward, for every sequence chunk,
+    comes on top in every cell.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=2, forward_ms=1)
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4)
+    >>> work_bound(problem)  # two stages share 4 * 2 * 3 = 24; stage 1 waits for one layer's 3: (24 + 3) / 2
+    13.5
+    """
+    return _work_bound(problem, _idle_ms(problem))
+
+
+def any_order_bound(problem: Problem) -> float:
+    """
+    Work bound that holds in whatever order the devices of the stages stand.
+
+    No device is faster than the fastest, and the sum of v_s w_s is least when the slowest
+    device waits longest.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=2, forward_ms=1)
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4,
+    ...                   stage_speed=(0.5, 1.0))
+    >>> any_order_bound(problem)  # speeds 1.5 share 24; at best the slower one waits for 3: (24 + 1.5) / 1.5
+    17.0
+    """
+    idle_ms = _idle_ms(problem.changed(stage_speed=max(problem.speed_per_stage)))
+    slowest_first = problem.changed(stage_speed=tuple(sorted(problem.speed_per_stage)))
+    return _work_bound(slowest_first, np.sort(idle_ms)[::-1])
+
+
+def _work_bound(problem: Problem, idle_ms: Floats) -> float:
+    """Bound by work, given what each stage spends the step on besides."""
+    tables, speeds = layer_tables(problem), np.array(problem.speed_per_stage)
+    fixed = tables.fixed.forward_ms + tables.fixed.backward_ms
+    work = float(_least_times(tables) @ [layer.count for layer in problem.model.bodies]) + float(fixed.sum())
+    overhead_ms = problem.interleave * _overhead_ms(problem)
+    busy = problem.micro_batches * (work * least_share_worked(problem) + overhead_ms * float(speeds.sum()))
+    return float((busy + speeds @ idle_ms) / speeds.sum())
+
+
+def _least_times(tables: LayerTables) -> Floats:
+    """Time of a layer of each entry in its fastest type; shape (BODY layers,)."""
+    return np.asarray(tables.forward_ms + np.where(tables.considered, tables.backward_ms, np.inf).min(axis=1))
+
+
+def _idle_ms(problem: Problem) -> Floats:
+    """Find what each stage waits for or does after its last op, at least; shape (S,)."""
+    extra_ms = np.array(problem.extra_per_stage_ms)
+    if splits_backward(problem):
+        return extra_ms
+    waits = _least_waits(problem) / problem.sequence_chunks
+    return np.asarray(np.maximum(waits + extra_ms[0], extra_ms))
+
+
+def _overhead_ms(problem: Problem) -> float:
+    """Overhead of a forward and a backward of one micro-batch in a cell; a split backward has more."""
+    return 2 * problem.sequence_chunks * problem.model.op_overhead_ms
+
+
+def _least_waits(problem: Problem) -> Floats:
+    """Find what each stage must wait at both ends together; shape (S,)."""
+    tables = layer_tables(problem)
+    least_ms = float(_least_times(tables).min())
+    cell_ms = [
+        (
+            tables.fixed.forward_ms[cell]
+            + tables.fixed.backward_ms[cell]
+            + problem.least_layers(cell) * least_ms
+        )
+        / problem.speed_per_cell[cell]
+        + _overhead_ms(problem)
+        for cell in range(problem.cells)
+    ]
+    first = [min(problem.cells_of(stage)) for stage in range(problem.stages)]
+    return np.array([sum(cell_ms[:cell]) for cell in first])
+
+
+def path_bound(problem: Problem, bisections: int = BISECTIONS) -> float:
+    """
+    Smallest T at which some plan with one chunk keeps LB1 to LB4 on every stage.
+
+    Runs use the relaxed times of ``segments``, so the answer is a bound.  Infinite
+    when no split fits even so.
+
+    Examples
+    --------
+    >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
+    >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=2, forward_ms=1)
+    >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4)
+    >>> round(path_bound(problem), 9)  # LB1 on stage 1: 3 + 4 * 3, the optimum (M + S - 1) * 3
+    15.0
+    """
+    return PathFamilies(problem, chain_segments(problem)).bound(bisections)

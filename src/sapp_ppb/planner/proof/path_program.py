@@ -1,0 +1,79 @@
+"""What the linear programs of plans share: the makespan, the cells' times, and paths as rows."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sapp_ppb.planner.proof.cuts import PathCut
+from sapp_ppb.planner.proof.highs import LinearProgram
+from sapp_ppb.problem import Problem
+from sapp_ppb.simulator.price import price_rule
+
+Floats = NDArray[np.float64]
+
+# A program works in units of which the cutoff has this many, whatever the user's times are.
+UNITS = 1e4
+
+
+class PathProgram:
+    """
+    A program that minimises T, with a column for every time of every cell.
+
+    Parameters
+    ----------
+    cutoff_ms
+        Makespan of the best plan known; sets the program's unit.
+    devex
+        As of ``LinearProgram``.
+
+    Attributes
+    ----------
+    work
+        Simplex iterations times rows so far, for the budget.
+    """
+
+    def __init__(self, problem: Problem, cutoff_ms: float, *, devex: bool = False) -> None:
+        self.problem = problem
+        self.work = 0
+        self._unit = cutoff_ms / UNITS
+        self._program = LinearProgram(devex=devex)
+        self._makespan = self._program.add_column(1.0, 0.0, math.inf)
+        # W has columns only where ops are priced by it.
+        self._parts = 3 if price_rule(problem)[:, :, 2].any() else 2
+        self._times = np.array(
+            [
+                [self._program.add_column(0.0, 0.0, math.inf) for _ in range(problem.cells)]
+                for _ in range(self._parts)
+            ]
+        )
+        self._first_cut = 0  # set once all other rows are there
+        self._ages = np.zeros(0, dtype=np.int64)  # looks at each cut since it last bound
+
+    def _times_of(self, values: Floats) -> Floats:
+        """F, B and W of the cells in a solution, milliseconds, W zero where nothing is priced by it."""
+        times = np.zeros((3, self.problem.cells))
+        times[: self._parts] = values[self._times] * self._unit
+        return times
+
+    def state(self, cut: PathCut) -> None:
+        """Add T >= fixed + sum over cells of u F + w B + z W for one path."""
+        terms = {self._makespan: 1.0}
+        for columns, uses in zip(self._times, cut.uses, strict=False):
+            terms |= {int(columns[cell]): -float(uses[cell]) for cell in np.flatnonzero(uses)}
+        self._program.add_row(terms, lower=cut.fixed_ms / self._unit)
+
+    def drop_slack_cuts(self, most: int) -> None:
+        """Forget the paths that have not bound for longest, until there are ``most`` or all left bind."""
+        slack = self._program.slack_rows(self._first_cut)
+        ages = np.concatenate([self._ages, np.zeros(len(slack) - len(self._ages), dtype=np.int64)])
+        ages = np.where(slack, ages + 1, 0)
+        oldest = np.argsort(-ages, kind="stable")[: max(len(ages) - most, 0)]
+        dropped = oldest[ages[oldest] > 0]
+        self._program.drop_rows(np.sort(dropped) + self._first_cut)
+        self._ages = np.delete(ages, dropped)
+
+    @property
+    def cuts(self) -> int:
+        """Paths that are stated."""
+        return self._program.rows - self._first_cut

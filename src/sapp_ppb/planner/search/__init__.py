@@ -1,0 +1,1 @@
+"""Good plans soon: annealing on the exact simulator, its compiled moves, and its budget."""

@@ -1,0 +1,1 @@
+"""Where nothing fits: the least memory that any plan needs, and which change would do."""
