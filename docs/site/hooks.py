@@ -70,7 +70,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Take what the theme would fetch from elsewhere from the site itself; refuse a page that fetches more."""
+    """Take from the site what the theme would fetch from elsewhere; refuse a page that fetches more."""
     here = posixpath.relpath("frame_worker.js", posixpath.dirname(page.file.src_uri) or ".")
     output = output.replace("https://unpkg.com/iframe-worker/shim", here)
     if fetched := re.findall(r'<(?:script|img|iframe)[^>]* src="(?:https?:)?//[^"]*"', output):

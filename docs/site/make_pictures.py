@@ -32,7 +32,7 @@ DRAWN = {
 
 
 def schedule_timeline(name: str) -> Timeline:
-    """Time a schedule as the table of docs/schedules.md does: 4 equal stages, 8 micro-batches, F 1 and B 2."""
+    """Time a schedule as the table of docs/schedules.md does: 4 equal stages, 8 micro-batches."""
     given = DRAWN[name]
     chunks = int(given.get("interleave", 1))
     layer = layer_from_times(

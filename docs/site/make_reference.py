@@ -19,14 +19,20 @@ from sapp_ppb.cli.main import app
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 MADE = "<!-- made by docs/site/make_reference.py -->"
+MEMBERS = (
+    "    options:",
+    "      show_root_heading: false",
+    "      show_root_toc_entry: false",
+    "      members:",
+)
 COMMANDS_HEAD = """# Commands
 
 <!-- made by docs/site/make_reference.py -->
 
 Every verb and option, made of what `sapp-ppb VERB --help` prints.
 
-The result goes to stdout, everything else to stderr. Exit codes: 0 a plan that fits, 1 nothing fits or a rule is
-broken, 2 bad input, 3 interrupted or no plan found in time.
+The result goes to stdout, everything else to stderr. Exit codes: 0 a plan that fits, 1 nothing fits or a rule
+is broken, 2 bad input, 3 interrupted or no plan found in time.
 """
 
 
@@ -172,7 +178,7 @@ def _index() -> str:
     rooms = [f"| [{room.title}]({name}.md) | {room.text} |" for name, room in ROOMS.items()]
     return "\n".join([
         "# Python", "", MADE, "",
-        "What most programs need can be imported from `sapp_ppb` itself; the names are loaded when they are first used.",
+        "What most programs need comes from `sapp_ppb` itself; names are loaded when they are first used.",
         "", "| name | is |", "|---|---|", *rows, "",
         "`sapp_ppb.__version__` is the version of what is installed.", "",
         "Everything else stands in its room:", "", "| page | holds |", "|---|---|", *rooms, "",
@@ -185,15 +191,12 @@ def _room(room: Room) -> str:
         path = f"sapp_ppb.{short}"
         module = import_module(path)
         at = {name: _full_name(module, name) for name in _public(module)}
-        rows = [f"| [`{name}`](#{full}) | {_first_line(module, name)} |" for name, full in at.items()]
-        listed = "".join(f"        - {name}\n" for name, full in at.items() if full == f"{path}.{name}")
-        apart = [f"::: {full}" for name, full in at.items() if full != f"{path}.{name}"]
-        parts += ["", f"## {path}", "", "| name | is |", "|---|---|", *rows]
-        parts += [
-            "",
-            f"::: {path}\n    options:\n      show_root_heading: false\n      show_root_toc_entry: false\n      members:\n{listed}".rstrip(),
-        ]
-        parts += [line for directive in apart for line in ("", directive)]
+        parts += ["", f"## {path}", "", "| name | is |", "|---|---|"]
+        parts += [f"| [`{name}`](#{full}) | {_first_line(module, name)} |" for name, full in at.items()]
+        parts += ["", f"::: {path}", *MEMBERS]
+        parts += [f"        - {name}" for name, full in at.items() if full == f"{path}.{name}"]
+        for name, full in at.items():
+            parts += ["", f"::: {full}"] if full != f"{path}.{name}" else []
     return "\n".join(parts) + "\n"
 
 
