@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from sapp_ppb.cli.main import app
 from sapp_ppb.report import canvas
 from sapp_ppb.writers import write_plan
 from tests.cli.conftest import BODY, HEAD, TAIL, environment
-from tests.cli.test_cli_options import OPTIONS
 from tests.pages import DOCS, ROOT, Block, blocks, pages
 
 LLAMA = ROOT / "examples" / "llama2_70b.json"
@@ -65,6 +63,7 @@ OF_THE_SHELL = {
 SLOW = {
     "README.md",
     "frameworks.md",
+    "frameworks/megatron.md",
     "migrating.md",
     "planning.md",
     "special-layers.md",
@@ -79,14 +78,18 @@ def tiny(path: Path) -> None:
     path.write_text(json.dumps(document), encoding="utf-8")
 
 
+def text(content: str) -> Callable[[Path], None]:
+    """Give this text as a file."""
+
+    def write(path: Path) -> None:
+        path.write_text(content, encoding="utf-8")
+
+    return write
+
+
 def block_of(page: str, start: str) -> Callable[[Path], None]:
     """Give the block of a page that begins so as a file."""
-    text = next(block.text for block in blocks(DOCS / page) if block.text.startswith(start))
-    return lambda path: path.write_text(text, encoding="utf-8") and None
-
-
-def text(content: str) -> Callable[[Path], None]:
-    return lambda path: path.write_text(content, encoding="utf-8") and None
+    return text(next(block.text for block in blocks(DOCS / page) if block.text.startswith(start)))
 
 
 def llama_plan(stages: int) -> Callable[[Path], None]:
@@ -193,42 +196,9 @@ def test_there_are_commands_and_programs():
 
 @pytest.mark.parametrize(("page", "command"), COMMANDS, ids=lambda value: str(value)[-60:])
 def test_a_command_has_options_of_the_tool(page, command):
-    words = command.split()[1:]
-    if words == ["--version"]:
-        return
-    verb = next(known for known in (" ".join(words[:2]), words[0]) if known in OPTIONS)
-    known = {flag for flags in OPTIONS[verb].values() for flag in flags}
-    flags = {word for word in words if re.fullmatch(r"--?[a-z][a-z0-9-]*", word)}
-    assert flags <= known
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """Make a folder that has the repository's data, and takes what the commands write."""
-    for name in ("tests", "examples"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def give_files(page: Path, place: Path) -> None:
-    for name, source in GIVEN.get(name_of(page), {}).items():
-        path = place / name
-        path.parent.mkdir(exist_ok=True)
-        if isinstance(source, Path):
-            shutil.copy(source, path)
-        else:
-            source(path)
-
-
-def words_of(command: str, *, is_shown: bool) -> list[str]:
-    """Words of a command; of a search whose result is not shown the time is short."""
-    words = [
-        part
-        for word in command.split()[1:]
-        for part in (sorted(Path().glob(word)) if "*" in word else [word])
-    ]
-    words = [str(word).strip("\"'") for word in words]
+    words = []
+    for word in command.split()[1:]:
+        words += sorted(map(str, Path().glob(word))) if "*" in word else [word.strip("\"'")]
     if "-o" in words and Path(words[words.index("-o") + 1]).exists():
         words.append("--force")
     if words[0] not in ("plan", "compare", "sweep", "check") or is_shown:
@@ -260,8 +230,6 @@ def test_the_commands_of_a_page_run_and_print_what_is_shown(page, place, monkeyp
     monkeypatch.setattr(
         canvas, "save_picture", lambda figure, path, force: Path(path).write_bytes(b"picture")
     )
-    # The clock stands still: what is printed follows from the budget of work, however busy the machine is.
-    monkeypatch.setattr("time.monotonic", lambda: 0.0)
     give_files(page, place)
     printed: list[str] = []
     found = blocks(page)
