@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from sapp_ppb.cli.main import app
 from sapp_ppb.report import canvas
 from sapp_ppb.writers import write_plan
 from tests.cli.conftest import BODY, HEAD, TAIL, environment
+from tests.cli.test_cli_options import OPTIONS
 from tests.pages import DOCS, ROOT, Block, blocks, pages
 
 LLAMA = ROOT / "examples" / "llama2_70b.json"
@@ -196,6 +198,36 @@ def test_there_are_commands_and_programs():
 
 @pytest.mark.parametrize(("page", "command"), COMMANDS, ids=lambda value: str(value)[-60:])
 def test_a_command_has_options_of_the_tool(page, command):
+    words = command.split()[1:]
+    if words == ["--version"]:
+        return
+    verb = next(known for known in (" ".join(words[:2]), words[0]) if known in OPTIONS)
+    known = {flag for flags in OPTIONS[verb].values() for flag in flags}
+    flags = {word for word in words if re.fullmatch(r"--?[a-z][a-z0-9-]*", word)}
+    assert flags <= known
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Make a folder that has the repository's data, and takes what the commands write."""
+    for name in ("tests", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def give_files(page: Path, place: Path) -> None:
+    for name, source in GIVEN.get(name_of(page), {}).items():
+        path = place / name
+        path.parent.mkdir(exist_ok=True)
+        if isinstance(source, Path):
+            shutil.copy(source, path)
+        else:
+            source(path)
+
+
+def words_of(command: str, *, is_shown: bool) -> list[str]:
+    """Words of a command; of a search whose result is not shown the time is short."""
     words = []
     for word in command.split()[1:]:
         words += sorted(map(str, Path().glob(word))) if "*" in word else [word.strip("\"'")]
