@@ -5,11 +5,13 @@ STAMP := .venv/.installed
 TORCH := .venv/.torch-installed
 DOCS := .venv/.docs-installed
 RELEASE := .venv/.release-installed
+# A process a core, each of which takes 0.6 GB.
+SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist worksteal
 RUNTIME := build/runtime/.installed
 
 .PHONY: docs serve-docs reference
 .PHONY: package test-wheel test-minimal licences check-licences sbom
-.PHONY: demo pictures browser test test-cluster test-torch torch accuracy check check-all fix bench clean
+.PHONY: demo pictures browser lint test test-cluster test-torch torch accuracy check check-all fix bench clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -44,7 +46,7 @@ browser:  ## a Chromium for the tests of the report page, where it can be had
 	@.ci/browser
 
 test: $(STAMP) browser  ## unit tests, laws, golden files, doctests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-cluster: $(STAMP)  ## sweeps on a Dask scheduler and a Ray of this machine, and Parquet; installs the extras
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,dask,ray,parquet]"
@@ -62,15 +64,17 @@ test-torch: $(TORCH)  ## our orders and times against PyTorch's in real processe
 accuracy: $(TORCH)  ## measure the table of docs/accuracy.md anew
 	$(BIN)/python benchmarks/accuracy.py --keep
 
-check: TESTS = -m "not slow"
-check-all: browser
-check check-all: $(STAMP)  ## what must hold before a change is proposed; check-all with the slow tests
+lint: $(STAMP)  ## format, lint, types, arrows between rooms, unused dependencies
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
-	$(BIN)/python -m pytest --cov $(TESTS)
+
+check: TESTS = -m "not slow"
+check-all: browser
+check check-all: lint  ## what must hold before a change is proposed; check-all with the slow tests
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --cov $(TESTS)
 	$(BIN)/python -m build --no-isolation --wheel --outdir build/dist
 
 $(RELEASE): $(STAMP)
