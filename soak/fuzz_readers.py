@@ -4,7 +4,7 @@ Coverage-led fuzzing of every reader.
 ``python -m soak.fuzz_readers [READER ...]`` changes good files at random for
 ``SAPP_PPB_SOAK_SECONDS`` seconds, 60 by default, shared among the readers.  A change that
 reaches a line of the package that no file reached before is kept, and changed further.
-What ends in anything but success or an ``InputError``, takes more than 5 s or ends in words
+What ends in anything but success or an ``InputError``, takes more than 5 s of work or ends in words
 that steer a terminal is a finding; it is written to ``build/fuzz`` and makes the exit code 1.
 
 ``--engine atheris`` lets atheris choose the bytes instead (the extra ``fuzz``; one reader a
@@ -29,11 +29,13 @@ from typing import Any
 
 from sapp_ppb.errors import InputError
 from soak.mutations import mutated
+from tests.hostile.endings import is_said
 from tests.hostile.readers import BY_NAME, READERS, ROOT, Reader
 
 PACKAGE = str(ROOT / "src" / "sapp_ppb")
 MOST_SECONDS = 5
 _TOO_LONG = "takes more than"
+_MEMORY = Path("/dev/shm")  # files that are written to a disk take most of the time
 _ROUND = 25  # inputs for a reader before it is the next one's turn
 
 
@@ -67,11 +69,12 @@ class Corpus:
 
 
 class Lines:
-    """Lines of the package that were run; new ones are asked for after each input."""
+    """Lines of the package that were run; new ones are counted until somebody sets the count to 0."""
 
     def __init__(self) -> None:
         self.seen: set[tuple[CodeType, int]] = set()
         self.new = 0
+        self._left: dict[CodeType, set[int]] = {}
 
     def _line(self, code: CodeType, number: int) -> None:
         if (code, number) not in self.seen:
@@ -80,9 +83,8 @@ class Lines:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Count the lines that are run inside."""
+        """Count the lines that are run inside; each costs something once, so watch many inputs at once."""
         monitoring: Any = getattr(sys, "monitoring", None)
-        self.new = 0
         if monitoring is None:  # before Python 3.12
             sys.settrace(self._trace)
             try:
@@ -107,20 +109,41 @@ class Lines:
             monitoring.free_tool_id(tool)
 
     def _trace(self, frame: FrameType, event: str, argument: object) -> Callable[..., Any] | None:
-        return self._local if frame.f_code.co_filename.startswith(PACKAGE) else None
+        """Watch a function as long as a line of it has not been run."""
+        code = frame.f_code
+        left = self._left.get(code)
+        if left is None:
+            ours = code.co_filename.startswith(PACKAGE)
+            left = {number for _, _, number in code.co_lines() if number} if ours else set()
+            if len(left) > 1:
+                left.discard(code.co_firstlineno)  # of its name, which is not run with it
+            self._left[code] = left
+        return self._local if left else None
 
     def _local(self, frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
         if event == "line":
             self._line(frame.f_code, frame.f_lineno)
+            self._left[frame.f_code].discard(frame.f_lineno)
         return self._local
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Run what is inside at its usual speed."""
+    watcher = sys.gettrace()
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(watcher)
 
 
 def fault_of(reader: Reader, content: bytes, folder: Path, words: set[str] | None = None) -> str | None:
     """Why an input ends as it should not; None when it is read, or refused in words."""
     path = folder / reader.file_name
     path.write_bytes(content)
-    handler = signal.signal(signal.SIGALRM, _stop)
-    signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
+    handler = signal.signal(signal.SIGVTALRM, _stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, MOST_SECONDS)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -134,8 +157,8 @@ def fault_of(reader: Reader, content: bytes, folder: Path, words: set[str] | Non
     except Exception:
         return traceback.format_exc(limit=-4)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, handler)
     return None
 
 
@@ -150,7 +173,10 @@ def fault_of_words(error: InputError) -> str | None:
     text = str(error)
     if len(text) > 100_000:
         return f"says {len(text)} characters"
-    if any(fault.startswith(("must", "is")) and not error.where for fault in error.faults):
+    steering = [fault for fault in error.faults if not is_said(fault)]
+    if steering:
+        return f"steers a terminal, or says too much: {steering[0][:300]!r}"
+    if not error.where:
         return f"does not say where: {text}"
     return None
 
@@ -162,12 +188,11 @@ def fuzz(
     rng, lines = Random(seed), Lines()
     corpora = [Corpus(reader=BY_NAME[name], inputs=list(BY_NAME[name].good)) for name in names]
     found: dict[str, Finding] = {}
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as place, lines.watched():
         folder = Path(place)
         for corpus in corpora:
-            with lines.watched():
-                for content in corpus.inputs:
-                    fault_of(corpus.reader, content, folder)
+            for content in corpus.inputs:
+                fault_of(corpus.reader, content, folder)
         at_first, end = len(lines.seen), time.monotonic() + seconds
         while time.monotonic() < end:
             for corpus in corpora:
@@ -178,9 +203,11 @@ def fuzz(
                         say(f"FINDING {finding.reader}: {finding.why}")
     tried = sum(corpus.tried for corpus in corpora)
     kept = sum(len(corpus.inputs) - len(corpus.reader.good) for corpus in corpora)
+    words = len(set().union(*(corpus.words for corpus in corpora)))
     say(
         f"{tried:,} inputs for {len(corpora)} readers in {seconds:.0f} s, {kept:,} kept, "
-        f"{at_first:,} lines reached by good files and {len(lines.seen):,} in all, {len(found)} findings"
+        f"{at_first:,} lines reached by good files and {len(lines.seen):,} in all, "
+        f"{words:,} different messages, {len(found)} findings"
     )
     return list(found.values())
 
@@ -191,10 +218,11 @@ def _round(corpus: Corpus, lines: Lines, folder: Path, rng: Random, end: float) 
             return
         newest = corpus.inputs[-8:] if rng.random() < 0.4 else corpus.inputs
         content = mutated(corpus.reader, rng.choice(newest), corpus.inputs, rng)
-        with lines.watched():
-            why = fault_of(corpus.reader, content, folder, corpus.words)
-        if why is not None and why.startswith(_TOO_LONG):  # watching takes most of the time
-            why = fault_of(corpus.reader, content, folder)
+        lines.new = 0
+        why = fault_of(corpus.reader, content, folder, corpus.words)
+        if why is not None and why.startswith(_TOO_LONG):  # watching takes some of the time
+            with unwatched():
+                why = fault_of(corpus.reader, content, folder)
         corpus.tried += 1
         if why is not None:
             yield Finding(reader=corpus.reader.name, why=why, content=content)

@@ -2,7 +2,9 @@
 
 import os
 import secrets
+import select
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from os import PathLike
@@ -13,6 +15,7 @@ from sapp_ppb.errors import InputError
 
 # Names of temporary files begin and end so.
 _TEMPORARY = (".sapp-ppb-", ".tmp")
+_WRITER_MS = 2000  # for somebody to write into a pipe
 _EXISTS = "the file exists; give --force (force=True) to replace it"
 
 
@@ -42,7 +45,7 @@ def is_folder(path: str | PathLike[str]) -> bool:
 
 def opened(path: str | PathLike[str]) -> BinaryIO:
     """
-    Open a file for reading, without waiting for somebody to write into a pipe that nobody does.
+    Open a file for reading; a pipe that nobody opens for writing within two seconds is an empty file.
 
     A pipe with a writer is read to its end as usual.
 
@@ -62,6 +65,10 @@ def opened(path: str | PathLike[str]) -> BinaryIO:
 
 def _without_waiting(path: str, flags: int) -> int:
     found = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if hasattr(select, "poll") and stat.S_ISFIFO(os.fstat(found).st_mode):
+        writer = select.poll()
+        writer.register(found, select.POLLIN)
+        writer.poll(_WRITER_MS)
     if hasattr(os, "set_blocking"):
         os.set_blocking(found, True)
     return found

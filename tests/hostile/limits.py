@@ -32,7 +32,7 @@ class Limited:
         )
 
     def read(self, reader: str, path: Path) -> dict[str, Any]:
-        """What came of reading a file: ``said``, ``seconds`` and ``mb``."""
+        """Read a file; what came of it: ``said``, ``seconds`` and ``mb``."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{reader}\t{path}\n")
@@ -94,7 +94,8 @@ def _serve() -> None:
         _quietly(reader.name, path)
     for line in sys.stdin:
         name, _, place = line.rstrip("\n").partition("\t")
-        print(json.dumps(_answer(name, Path(place))), flush=True)
+        sys.stdout.write(json.dumps(_answer(name, Path(place))) + "\n")
+        sys.stdout.flush()
 
 
 def _quietly(name: str, path: Path) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
-from sapp_ppb.costs.unit_layer import unit_layer
 from sapp_ppb.plan import Plan, plan_from_matrices
 from sapp_ppb.problem import Problem
 from sapp_ppb.targets.config import PipelineConfig

@@ -189,7 +189,9 @@ def heavy(reader: Reader) -> Iterator[Case]:
     makers = {"json": _heavy_json, "yaml": _heavy_yaml, "toml": _heavy_toml, "python": _heavy_python}
     make = makers.get(reader.form, _heavy_lines)
     if reader.form == "gzip":
-        yield from ((label, gzip.compress(text, 1)) for label, text in _heavy_json(gzip.decompress(good), 100_000))
+        yield from (
+            (label, gzip.compress(text, 1)) for label, text in _heavy_json(gzip.decompress(good), 100_000)
+        )
         yield "gzipped blanks", gzip.compress(b" " * 2**28, 1)
         yield "gzipped brackets", gzip.compress(b"[" * 2**26, 1)
     elif "trace" in reader.name:  # which may be of any size, and takes its time

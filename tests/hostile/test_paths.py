@@ -2,16 +2,20 @@
 
 import os
 import threading
+import time
 
 import pytest
 
+from sapp_ppb import files
 from tests.hostile.endings import faults_of
 from tests.hostile.readers import BY_NAME, READERS
 
 readers = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 # What opens a copy of the file, or looks for files beside it, is not asked about the path itself.
 named = pytest.mark.parametrize(
-    "reader", [reader for reader in READERS if reader.name != "rows of a sweep"], ids=lambda reader: reader.name
+    "reader",
+    [reader for reader in READERS if reader.name != "rows of a sweep"],
+    ids=lambda reader: reader.name,
 )
 
 
@@ -65,7 +69,8 @@ def test_a_folder_is_refused(reader, tmp_path):
 
 
 @named
-def test_a_pipe_that_nobody_writes_into_is_empty(reader, tmp_path):
+def test_a_pipe_that_nobody_writes_into_is_empty(reader, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_WRITER_MS", 1)
     path = tmp_path / reader.file_name
     os.mkfifo(path)
     assert any("is empty" in fault or "no configuration" in fault for fault in faults_of(reader, path))
@@ -76,10 +81,16 @@ def test_a_pipe_with_a_writer_is_read_to_its_end(name, tmp_path):
     reader = BY_NAME[name]
     path = tmp_path / reader.file_name
     os.mkfifo(path)
-    writer = threading.Thread(target=lambda: path.write_bytes(reader.good[-1]))
+
+    def write():
+        time.sleep(0.1)  # so that the reader is there first, and waits
+        path.write_bytes(reader.good[-1])
+
+    writer = threading.Thread(target=write, daemon=True)
     writer.start()
     assert faults_of(reader, path) == ()
-    writer.join()
+    writer.join(10)
+    assert not writer.is_alive()
 
 
 @named

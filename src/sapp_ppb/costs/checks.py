@@ -7,6 +7,7 @@ from numbers import Integral, Real
 
 LARGEST_NUMBER = 1e15  # ms or MB: 30,000 years, a billion TB; more is a slip of the unit
 LARGEST_COUNT = 10**6  # layers
+_LONGEST_NAME = 200  # characters of a key or path in a message
 _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control, lone surrogate, line and paragraph separator
 # Bidirectional classes of the characters that make text read backwards.
 _TURNING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
@@ -111,6 +112,19 @@ def _beginning(value: object, longest: int, left: list[int]) -> object:
             entries.append((key, _beginning(entry, longest, left)))
         return dict(entries) if isinstance(value, dict) else [entry for _, entry in entries]
     return value
+
+
+def printable(text: str) -> str:
+    r"""
+    Text as it can stand in a message whatever it holds, however long.
+
+    Examples
+    --------
+    >>> printable("time"), printable("a\tb"), len(printable("x" * 1000))
+    ('time', "'a\\tb'", 200)
+    """
+    start = text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 3] + "..."
+    return start if start.isprintable() else ascii(start)
 
 
 def listed(values: Iterable[object], most: int = 16) -> str:

@@ -13,12 +13,12 @@ from os import PathLike
 from pathlib import Path
 
 from sapp_ppb.costs import Model, Recompute, RecomputeType
-from sapp_ppb.costs.checks import count_fault, shown
+from sapp_ppb.costs.checks import count_fault, printable, shown
 from sapp_ppb.errors import InputError, ScheduleError
 from sapp_ppb.readers.json_file import read_document
 from sapp_ppb.readers.layer_lines import LayerLine, LayerLines
 from sapp_ppb.readers.order_file import read_order
-from sapp_ppb.readers.text_file import printable, read_text, refuse_many
+from sapp_ppb.readers.text_file import read_text, refuse_many
 from sapp_ppb.schedules import Placement, ScheduleName, ops_fault, parse_csv
 from sapp_ppb.targets.config import (
     LAYERS_COLUMNS,

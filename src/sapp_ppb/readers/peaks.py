@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from sapp_ppb.costs.checks import number_fault, shown
+from sapp_ppb.costs.checks import number_fault, printable, shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.files import is_folder
 from sapp_ppb.readers.number_text import number_of
@@ -82,8 +82,7 @@ def read_peaks(paths: Sequence[str], *, fragments: bool = False) -> tuple[FoundP
         try:
             peaks = _peaks_of(path, stage, fragments=fragments)
         except InputError as error:
-            where = error.where if error.where.isprintable() else ascii(error.where)
-            faults += [f"{where}: {fault}" for fault in error.faults]
+            faults += [f"{printable(error.where)}: {fault}" for fault in error.faults]
             continue
         for peak in peaks:
             if peak.stage not in found or found[peak.stage].peak_mb < peak.peak_mb:

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from itertools import chain
 from os import PathLike
 
+from sapp_ppb.costs.checks import printable
 from sapp_ppb.errors import InputError
 from sapp_ppb.files import opened
 
 _PIECE = 2**20  # bytes that are read at a time
 _MOST_LINES = 5_000_000
-_LONGEST_KEY, _LONGEST_PLACE = 200, 500  # characters
+_LONGEST_PLACE = 500  # characters
 
 
 def read_text(
@@ -96,19 +97,6 @@ def refuse_many(where: str, text: str, *, lines: int, cells: int) -> None:
         raise InputError(where, [fault])
     if text.count(",") > cells:
         raise InputError(where, [f"holds more than {cells:,} cells; is it the right file?"])
-
-
-def printable(key: str) -> str:
-    r"""
-    Key that can stand in a message whatever it holds, however long.
-
-    Examples
-    --------
-    >>> printable("time"), printable("a\tb"), len(printable("x" * 1000))
-    ('time', "'a\\tb'", 200)
-    """
-    start = key if len(key) <= _LONGEST_KEY else key[: _LONGEST_KEY - 3] + "..."
-    return start if start.isprintable() else ascii(start)
 
 
 def in_mapping(place: str, key: str) -> str:

@@ -15,9 +15,9 @@ from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from sapp_ppb.costs.checks import listed, shown
+from sapp_ppb.costs.checks import listed, printable, shown
 from sapp_ppb.errors import InputError
-from sapp_ppb.readers.text_file import in_list, in_mapping, printable, read_text
+from sapp_ppb.readers.text_file import in_list, in_mapping, read_text
 from sapp_ppb.targets.yaml_nodes import (
     DEEPEST_NESTING,
     LONGEST_NUMBER,
