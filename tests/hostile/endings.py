@@ -16,12 +16,14 @@ def faults_of(reader: Reader, path: Path) -> tuple[str, ...]:
         try:
             reader.read(path)
         except InputError as error:
-            assert error.where
-            assert error.faults
-            wrong = [fault for fault in error.faults if not is_said(fault)]
-            assert not wrong, f"{reader.name}: {wrong[0][:200]!r}"
-            return error.faults
-    return ()
+            where, faults = error.where, error.faults
+        else:
+            return ()
+    wrong = [fault for fault in faults if not is_said(fault)]
+    assert not wrong, f"{reader.name}: {wrong[0][:200]!r}"
+    assert where
+    assert faults
+    return faults
 
 
 def is_said(fault: str) -> bool:

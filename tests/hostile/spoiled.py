@@ -66,7 +66,7 @@ def encodings(good: bytes) -> Iterator[Case]:
 
 
 def truncated(good: bytes, pieces: int) -> Iterator[Case]:
-    """A file cut off at every k-th byte."""
+    """Cut a file off at every k-th byte."""
     step = max(1, len(good) // pieces)
     yield from ((f"cut off at {at}", good[:at]) for at in range(1, len(good), step))
 
@@ -77,7 +77,7 @@ def with_numbers(good: bytes, odd: str) -> Case:
 
 
 def replaced(reader: Reader, good: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    """Each place of a file, with the file for each odd value there, and some that lack it or have it twice."""
+    """Each place of a file, with the file for each odd value there, without the place, and with it twice."""
     if reader.form in ("json", "yaml", "toml"):
         yield from _in_tree(reader.form, good)
     elif reader.form == "csv":
@@ -164,15 +164,24 @@ def dumped(form: str, tree: Any, changes: dict[Path, str], at: Path = ()) -> str
 
 def _mapping(form: str, tree: dict[Any, Any], changes: dict[Path, str], at: Path) -> str:
     entries = [
-        (json.dumps(str(key)), dumped(form, value, changes, (*at, key)))
+        (key, dumped(form, value, changes, (*at, key)))
         for key, value in tree.items()
         for _ in range(_times(changes.get((*at, key))))
     ]
+    if form == "yaml" and entries and not any(isinstance(step, int) for step in at):
+        start = "\n" + "  " * len(at)  # a key a line, as people write it
+        return "".join(f"{start}{_key(key)}: {value}" for key, value in entries)
+    named = [(json.dumps(str(key)), value) for key, value in entries]
     if form != "toml":
-        return "{" + ", ".join(f"{key}: {value}" for key, value in entries) + "}"
+        return "{" + ", ".join(f"{key}: {value}" for key, value in named) + "}"
     if at:
-        return "{" + ", ".join(f"{key} = {value}" for key, value in entries) + "}"
-    return "\n".join(f"{key} = {value}" for key, value in entries) + "\n"
+        return "{" + ", ".join(f"{key} = {value}" for key, value in named) + "}"
+    return "\n".join(f"{key} = {value}" for key, value in named) + "\n"
+
+
+def _key(key: object) -> str:
+    text = str(key)
+    return text if re.fullmatch(r"[\w-]+", text) else json.dumps(text)
 
 
 def _times(change: str | None) -> int:

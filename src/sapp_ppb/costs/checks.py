@@ -123,8 +123,9 @@ def printable(text: str) -> str:
     >>> printable("time"), printable("a\tb"), len(printable("x" * 1000))
     ('time', "'a\\tb'", 200)
     """
-    start = text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 3] + "..."
-    return start if start.isprintable() else ascii(start)
+    start = text[: _LONGEST_NAME + 1]
+    said = start if start.isprintable() else ascii(start)
+    return said if len(said) <= _LONGEST_NAME else said[: _LONGEST_NAME - 3] + "..."
 
 
 def listed(values: Iterable[object], most: int = 16) -> str:

@@ -207,14 +207,16 @@ def _from_yaml(path: str | PathLike[str]) -> list[FoundPeak]:
     given = [key for key in keys if key in value]
     if len(given) != 1:
         fault = (
-            "must hold peak_memory_mb (MB) or max_memory_allocated (bytes), a list or a number for each stage"
+            "must hold peak_memory_mb (MB) or max_memory_allocated (bytes), "
+            f"a list or a number for each stage (got {shown(document.value)})"
         )
         raise InputError(str(path), [fault])
     key = given[0]
     entries = value[key]
     pairs: Mapping[object, object] = dict(enumerate(entries)) if isinstance(entries, list) else entries
     if not isinstance(pairs, dict) or not pairs:
-        raise InputError(str(path), [f"{document.at(key)} must be a list or a number for each stage"])
+        fault = f"{document.at(key)} must be a list or a number for each stage (got {shown(entries)})"
+        raise InputError(str(path), [fault])
     faults, found = [], []
     for stage, number in pairs.items():
         place = f"{key}[{stage}]" if isinstance(entries, list) else f"{key}.{stage}"

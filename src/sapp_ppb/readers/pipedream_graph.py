@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 
-from sapp_ppb.costs.checks import shown, text_fault
+from sapp_ppb.costs.checks import printable, shown, text_fault
 from sapp_ppb.costs.profiled import GraphNode, OperatorGraph
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.number_text import number_of
@@ -21,7 +21,6 @@ from sapp_ppb.readers.text_file import read_text, refuse_many
 _LARGEST_MB = 64
 _MOST_LINES = 100_000
 _MOST_FAULTS = 20  # a file of another format has a fault on every line
-_LONGEST_SAID = 60
 _SEPARATOR = " -- "
 _BYTES = 2.0**20  # of one MB
 _LARGEST_BYTES = 1e13  # 10 TB in one operator is a slip of the unit
@@ -165,17 +164,12 @@ def _bytes(place: str, key: str, text: str, faults: list[str | None]) -> float:
 def _dangling(found: _Findings) -> list[str]:
     """Faults of edges whose ends are no operators."""
     return [
-        f"line {number}: the edge {_short(start)} -- {_short(end)} names {shown(name)}, "
+        f"line {number}: the edge {printable(start)} -- {printable(end)} names {shown(name)}, "
         "which no line describes"
         for (start, end), number in found.edges.items()
         for name in dict.fromkeys((start, end))
         if name not in found.nodes
     ]
-
-
-def _short(name: str) -> str:
-    """Name as it stands in the file, of a very long one the beginning."""
-    return name if len(name) <= _LONGEST_SAID else name[: _LONGEST_SAID - 3] + "..."
 
 
 def _inputs(names: Sequence[str], found: _Findings) -> tuple[tuple[int, ...], ...]:
@@ -201,7 +195,7 @@ def _circle_fault(names: Sequence[str], inputs: Sequence[Sequence[int]], found: 
     lines = [found.edges[edge] for edge in zip(circle, [*circle[1:], circle[0]], strict=True)]
     closing = lines.index(max(lines)) + 1
     circle = circle[closing:] + circle[:closing]
-    circle = list(map(_short, circle))
+    circle = list(map(printable, circle))
     words = " -- ".join([*circle[:8], *(["..."] if len(circle) > 8 else []), circle[0]])
     yield f"line {max(lines)}: the edge closes a circle, {words}; operators must not wait for themselves"
 

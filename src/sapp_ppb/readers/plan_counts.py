@@ -4,6 +4,7 @@ from dataclasses import replace
 from os import PathLike
 
 from sapp_ppb.costs import LayerKind, LayerStrategy, Model, Recompute, layer_from_times
+from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.strategy import MOST_STRATEGIES, name_fault
 from sapp_ppb.costs.unit_layer import unit_layer
 from sapp_ppb.errors import InputError
@@ -42,7 +43,9 @@ def read_plan_counts(path: str | PathLike[str]) -> Plan:
             layer = replace(layer, is_mtp=name in mtp, activation_mb=held_mb)
             layers.append(layer.offering(strategies))
     if not layers:
-        raise InputError(str(path), ["holds no layers; give a plan file that has a plan"])
+        raise InputError(
+            str(path), [f"holds no layers; give a plan file that has a plan (got {shown(counts)} in counts)"]
+        )
     named = raw.get("model") if isinstance(raw, dict) else None
     # A HEAD and a TAIL allow first and last cells without a BODY layer, as the plan may have had them.
     ends = [

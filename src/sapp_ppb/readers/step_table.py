@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from sapp_ppb.costs import Model
-from sapp_ppb.costs.checks import number_fault, shown
+from sapp_ppb.costs.checks import number_fault, printable, shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.readers.plan_file import read_plan
@@ -52,7 +52,7 @@ def read_step_table(path: str | PathLike[str], model: Model) -> list[MeasuredSte
             known[name] = _plan_of(Path(path).parent, name, model)
         plan = known[name]
         if isinstance(plan, InputError):
-            faults += [f"line {line}: {plan.where}: {fault}" for fault in plan.faults]
+            faults += [f"line {line}: {printable(plan.where)}: {fault}" for fault in plan.faults]
         else:
             steps.append(MeasuredStep(name=name, plan=plan, step_ms=step_ms))
     if not steps and not faults:
@@ -106,5 +106,5 @@ def _plan_of(folder: Path, name: str, model: Model) -> Plan | InputError:
     except InputError as error:
         return error
     except (OSError, ValueError) as error:  # a path that loops, or holds a null character
-        return InputError(ascii(name), [f"can not be looked up ({error}); check the path"])
+        return InputError(printable(name), [f"can not be looked up ({error}); check the path"])
     return plan or InputError(name, ["holds no plan, because none fits; name one that has a plan"])

@@ -312,7 +312,17 @@ def _read(
     try:
         values[name] = read(value)
     except ValueError as error:
-        faults.append(f"{place} {error} (got {shown(value)})")
+        faults.append(f"{place} {error} (got {shown(_wrong(value, read))})")
+
+
+def _wrong(value: object, read: Callable[[object], object]) -> object:
+    """Value that can not be read; of a list the first entry that can not, where there is one."""
+    for entry in value if isinstance(value, list) else ():
+        try:
+            read(entry)
+        except ValueError:
+            return _wrong(entry, read)
+    return value
 
 
 def _grid(values: Mapping[str, object]) -> Grid:

@@ -153,7 +153,7 @@ class YamlEdit:
         node = pairs[-1][1] if pairs else self._root
         if not _is_map(node) and str(node.tag) != f"{_TAG}null":
             raise InputError(
-                self.where, [f"{'.'.join(path)} must hold keys to be edited (got {shown(node.value)})"]
+                self.where, [f"{'.'.join(path)} must hold keys to be edited (got {_found(node)})"]
             )
         return node
 
@@ -347,3 +347,8 @@ def _quoted(text: str, old: str) -> str:
     if re.fullmatch(r"[A-Za-z_]\w*", text) and old[:1] != "'":
         return text
     return "'" + text.replace("'", "''") + "'"
+
+
+def _found(node: Any) -> str:
+    """Show what stands where a mapping should."""
+    return shown(node.value) if isinstance(node.value, str) else "a list"
