@@ -21,17 +21,17 @@ FAULTS = [
     ("order", "0F1", "0X1", "row 1, column 2: found '0X1'; an op is a cell, one of F, B, I, W and a micro-"),
     ("order", "0B0", "0F0", "stage 0: found 0F0 again; each op is allowed once"),
     ("manual plans", "recompute: False", "recompute: maybe", "manual2.recompute (line 13) must be true, false"),
-    ("init", "pipeline_num: 16", "pipeline_num: many", "pipeline_config.pipeline_num (line 3) must be a whole"),
-    ("peaks of a profiler", "1048576", "-3", "Total Reserved(KB) (line 3) must be a number of at least 0 (got"),
+    ("init", "pipeline_num: 16", "pipeline_num: many", "pipeline_num (line 3) must be an integer of"),
+    ("peaks of a profiler", "1048576", "-3", "Total Reserved(KB) (line 3) must be a number of"),
     ("peaks of a profiler", "d(KB),D", "d,D", "must have the columns Component and Total Reserved(KB) or"),
     ("peaks by hand", "48874", "much", "peak_memory_mb.3 (line 1) must be a number above 0 (got 'much')"),
-    ("peaks by hand", "peak_memory_mb", "peaks", "must hold peak_memory_mb (MB) or max_memory_allocated (bytes)"),
+    ("peaks by hand", "peak_memory_mb", "peaks", "must hold peak_memory_mb (MB) or max_memory_allocated"),
     ("peaks by hand", "3:", "-3:", "peak_memory_mb.-3 (line 1) must be named after a stage, such as 3"),
     ("device", "peak_tflop_per_s", "tflops", "peak_tflop_per_s is missing"),
     ("Hugging Face", '"num_hidden_layers"', '"n"', "num_hidden_layers is missing"),
-    ("graph of PipeDream", "=2.211", "=soon", "forward_compute_time must be a number of at least 0 (got 'soon')"),
-    ("graph of PipeDream", "\tnode1 ", "\tno\x00de ", "the edge 'no\\x00de' -- node2 names 'no\\x00de', which no"),
-    ("table of costs", "BODY", "LIMB", "line 3: kind must be one of HEAD, BODY, TAIL (got 'LIMB')"),
+    ("graph of PipeDream", "=2.211", "=soon", "compute_time must be a number of at least 0"),
+    ("graph of PipeDream", "\tnode1 ", "\tno\x00de ", "the edge 'no\\x00de' -- node2 names"),
+    ("table of costs", "BODY", "LIMB", "line 3: kind must be one of HEAD, BODY, TAIL"),
     ("measured steps", "123.5", "soon", "line 2: step_ms must be a number above 0 (got 'soon')"),
     ("measured steps", "plan.json", "x.json", "x.json: there is no such file; check the path"),
     ("measured steps", "plan.json", "x" * 5000, "File name too long"),
@@ -44,15 +44,15 @@ FAULTS = [
     ("grid", "56000, 56000]]", "56000, x]]", "memory-limit (line 5) must be a number (got 'x')"),
     ("grid", "schedule: auto", "schedule: later", "schedule (line 6) must be one of gpipe, 1f1b"),
     ("grid", "time-limit", "time", "time (line 8) is unknown; one of devices, global-batch"),
-    ("list of layers", "0,full", "0,half", "line 3: recompute must be one of none, selective, comm, both, full"),
-    ("list of layers", "index", "number", "is no configuration that is known: these are a YAML of MindFormers"),
+    ("list of layers", "0,full", "0,half", "line 3: recompute must be one of none, selective, comm"),
+    ("list of layers", "index", "number", "is no configuration that is known: these are a YAML"),
     ("JSON of layers", '"stages": 2', '"stages": 0', "stages must be an integer of at least 1 (got 0)"),
     ("into MindFormers", "layers: 10", "layers: 12", "gives 12 layers and the plan has 10; take the file of"),
-    ("into MindFormers", "recompute_config:", "recompute_config: [1]\nx:", "must hold keys to be edited (got a list)"),
-    ("into Megatron-LM script", "layers 10", "layers 12", "--num-layers is 12, and the plan's model has 10; give"),
-    ("into Megatron-LM YAML", "layers: 10", "layers: 12", "--num-layers is 12, and the plan's model has 10; give"),
-    ("into MindSpeed", "layers 10", "layers 12", "--num-layers is 12, and the plan's model has 10; give"),
-    ("into MindSpeed", "layers 10", "layers $'1\x1b'", "--num-layers is '1\\x1b', and the plan's model has 10"),
+    ("into MindFormers", "recompute_config:", "recompute_config: [1]\nx:", "must hold keys to be edited"),
+    ("into Megatron-LM script", "layers 10", "layers 12", "--num-layers is 12, and the plan's model has 10;"),
+    ("into Megatron-LM YAML", "layers: 10", "layers: 12", "--num-layers is 12, and the plan's model has 10;"),
+    ("into MindSpeed", "layers 10", "layers 12", "--num-layers is 12, and the plan's model has 10;"),
+    ("into MindSpeed", "layers 10", "layers 1\x1b", "--num-layers is '1\\x1b', and the plan's"),
 ]  # fmt: skip
 # What a configuration says and its framework refuses is a broken rule, for `check` to say.
 BROKEN = [
@@ -122,7 +122,7 @@ MOST_PLACES = 25
 def test_a_refused_value_is_named_and_shown(reader, odd, found, tmp_path):
     tree = tree_of(reader.form, reader.good[0])
     for place in list(paths(tree))[1 : MOST_PLACES + 1]:
-        key = next(str(step) for step in reversed(place) if isinstance(step, str))
+        key = next((str(step) for step in reversed(place) if isinstance(step, str)), "")
         if key == "format":  # by which the reader is chosen
             continue
         text = dumped(reader.form, tree, {place: odd}).encode()
@@ -133,7 +133,8 @@ def test_a_refused_value_is_named_and_shown(reader, odd, found, tmp_path):
 
 # What a fault says that is allowed, or that is to be done; of what is missing or broken that is clear.
 HELPS = re.compile(
-    r"must|; |, and |is missing|is broken|at most|at least| wants | needs |is no |holds no |says no "
+    r"must|; |, and |at most|at least| wants | needs |should follow|is missing|is broken|is no |"
+    r"holds no |says no |cut off or no JSON|can not be read: |^and [0-9,]+ more "
 )
 
 

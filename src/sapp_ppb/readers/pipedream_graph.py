@@ -165,7 +165,7 @@ def _dangling(found: _Findings) -> list[str]:
     """Faults of edges whose ends are no operators."""
     return [
         f"line {number}: the edge {printable(start)} -- {printable(end)} names {shown(name)}, "
-        "which no line describes"
+        "which no line describes; give its line, or take the edge out"
         for (start, end), number in found.edges.items()
         for name in dict.fromkeys((start, end))
         if name not in found.nodes

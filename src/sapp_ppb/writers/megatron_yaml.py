@@ -4,6 +4,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.targets.megatron_flags import SWITCHES, flag_name
 from sapp_ppb.targets.yaml_nodes import bounded_yaml
@@ -40,7 +41,8 @@ class YamlFlags:
             if key.value == _SECTION:
                 root = value
         if not _entries(root) or root.flow_style:
-            fault = f"{_SECTION} must be a mapping of flags, one on a line; paste the flags by hand"
+            found = f" (got {shown(root.value)})" if isinstance(root.value, str) else ""
+            fault = f"{_SECTION} must be a mapping of flags, one on a line{found}; paste the flags by hand"
             raise InputError(self.where, [fault])
         return {flag_name(str(key.value)): (key, value) for key, value in _entries(root)}
 
