@@ -45,6 +45,15 @@ class Limited:
         self._process.communicate(timeout=60)
 
 
+def beyond(answer: dict[str, Any]) -> str:
+    """Say what is wrong with an answer; nothing when the file was read, or refused in words, within limits."""
+    if answer["said"].startswith("CRASH"):
+        return str(answer["said"][-500:])
+    if answer["seconds"] > MOST_SECONDS or answer["mb"] > MOST_MB:
+        return f"took {answer['seconds']:.1f} s and {answer['mb']:.0f} MB"
+    return ""
+
+
 def said(reader: str, path: Path) -> str:
     """Message of the ``InputError`` that reading a file ends in, empty when it is read."""
     from sapp_ppb.errors import InputError

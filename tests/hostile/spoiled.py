@@ -3,12 +3,13 @@
 import gzip
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 from tests.hostile.readers import Reader
 
 Case = tuple[str, bytes]
+Place = TypeVar("Place")
 # What may stand where something else must; text is a token of JSON, most of which YAML and Python take too.
 ODD = (
     *("-1", "0", "-0", "-0.0", "1.5", "1e400", "-1e400", "NaN", "Infinity", "-Infinity", "nan", "inf"),
@@ -76,41 +77,47 @@ def with_numbers(good: bytes, odd: str) -> Case:
     return f"every number {odd[:20]}", NUMBER.sub(lambda _: odd.encode(), good)
 
 
-def replaced(reader: Reader, good: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    """Each place of a file, with the file for each odd value there, without the place, and with it twice."""
+def replaced(reader: Reader, good: bytes, most: int) -> Iterator[tuple[str, list[bytes]]]:
+    """Places of a file, with the file for each odd value there, without the place, and with it twice."""
     if reader.form in ("json", "yaml", "toml"):
-        yield from _in_tree(reader.form, good)
+        yield from _in_tree(reader.form, good, most)
     elif reader.form == "csv":
-        yield from _in_cells(good)
+        yield from _in_cells(good, most)
     else:
-        yield from _in_tokens(good)
+        yield from _in_tokens(good, most)
 
 
-def _in_tree(form: str, good: bytes) -> Iterator[tuple[str, list[bytes]]]:
+def _spread(places: Iterable[Place], most: int) -> list[Place]:
+    """At most so many places, evenly from all over a file."""
+    all_of_them = list(places)
+    return all_of_them[:: len(all_of_them) // most + 1]
+
+
+def _in_tree(form: str, good: bytes, most: int) -> Iterator[tuple[str, list[bytes]]]:
     tree = tree_of(form, good)
-    for path in paths(tree):
+    for path in _spread(paths(tree), most):
         whole = [dumped(form, tree, {path: odd}) for odd in ODD]
         whole.append(dumped(form, tree, {path: _GONE}))
         whole.append(dumped(form, tree, {path: _TWICE}))
         yield ".".join(map(str, path)) or "all", [text.encode("utf-8", "surrogatepass") for text in whole]
 
 
-def _in_cells(good: bytes) -> Iterator[tuple[str, list[bytes]]]:
+def _in_cells(good: bytes, most: int) -> Iterator[tuple[str, list[bytes]]]:
     lines = good.decode().splitlines()
-    for number, line in enumerate(lines):
-        cells = line.split(",")
-        for column in range(len(cells)):
-            odd = [[*cells[:column], value, *cells[column + 1 :]] for value in ODD]
-            odd += [cells[:column] + cells[column + 1 :], [*cells[: column + 1], *cells[column:]]]
-            texts = ["\n".join([*lines[:number], ",".join(row), *lines[number + 1 :]]) for row in odd]
-            yield f"line {number + 1} cell {column}", [text.encode() for text in texts]
+    places = [(number, column) for number, line in enumerate(lines) for column in range(line.count(",") + 1)]
+    for number, column in _spread(places, most):
+        cells = lines[number].split(",")
+        odd = [[*cells[:column], value, *cells[column + 1 :]] for value in ODD]
+        odd += [cells[:column] + cells[column + 1 :], [*cells[: column + 1], *cells[column:]]]
+        texts = ["\n".join([*lines[:number], ",".join(row), *lines[number + 1 :]]) for row in odd]
+        yield f"line {number + 1} cell {column}", [text.encode() for text in texts]
 
 
 _TOKEN = re.compile(rb'"[^"\n]*"|\'[^\'\n]*\'|[\w.]+|[^\w\s]')
 
 
-def _in_tokens(good: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    for found in _TOKEN.finditer(good):
+def _in_tokens(good: bytes, most: int) -> Iterator[tuple[str, list[bytes]]]:
+    for found in _spread(_TOKEN.finditer(good), most):
         before, behind = good[: found.start()], good[found.end() :]
         texts = [before + odd.encode() + behind for odd in ODD]
         yield f"byte {found.start()}", [*texts, before + behind, before + found[0] * 2 + behind]
