@@ -59,7 +59,7 @@ def say(message: str) -> None:
     shown = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in message)
     try:
         print(shown.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr)
-    except OSError:  # nobody listens; the exit code still tells, unless what is left is tried again at the end
+    except OSError:  # nobody listens; the exit code still tells, unless the rest is tried again at the end
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
