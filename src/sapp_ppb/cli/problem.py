@@ -120,7 +120,8 @@ def note_missing_memory(problem: "Problem") -> None:
     if problem.memory_limit_mb is None:
         say("note: no memory limit is given, so nothing needs to be recomputed; -mem MB gives one")
     elif not any(layer.parameter_mb or any(layer.activation_mb) for layer in problem.model.bodies):
-        say(f"note: no BODY layer of {problem.model.name} has memory in the model file, so any number fits")
+        where = f"no BODY layer of {problem.model.name} has memory in the model file"
+        say(f"note: {where}, so the limit does not bind them")
 
 
 def _candidates(problem: "Problem", given: dict[str, Any]) -> "list[Problem] | None":
