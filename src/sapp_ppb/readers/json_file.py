@@ -49,9 +49,16 @@ def read_json(path: str | PathLike[str]) -> object:
     return document.value
 
 
-def read_document(path: str | PathLike[str]) -> Document:
+def read_document(path: str | PathLike[str], otherwise: str = "") -> Document:
     """
     Value of a JSON file with the faults inside it, for a reader that gathers more.
+
+    Parameters
+    ----------
+    path
+        File to read.
+    otherwise
+        What a file whose very first character is not JSON's should have been, and what makes one.
 
     Raises
     ------
@@ -67,6 +74,8 @@ def read_document(path: str | PathLike[str]) -> Document:
     except json.JSONDecodeError as error:
         reason = error.msg[:1].lower() + error.msg[1:]
         fault = f"the JSON is broken at line {error.lineno}, column {error.colno}: {reason}"
+        if otherwise and not error.doc[: error.pos].strip():
+            fault = f"is no JSON; {otherwise}"
         raise InputError(where, [fault]) from None
     except RecursionError:
         raise deep from None

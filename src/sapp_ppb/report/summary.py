@@ -168,6 +168,8 @@ def _status_text(outcome: Outcome) -> str:
         return f"optimal: no plan {_among(outcome.problem)} is faster, to 1e-6 of the makespan"
     if outcome.lower_bound_ms is None:
         return "feasible: nothing is proven of faster plans"
+    if (outcome.step_ms or 0.0) <= outcome.lower_bound_ms * (1 + _SAME):  # only timed, so not called optimal
+        return "feasible: none can be faster than the lower bound, which this plan meets"
     return "feasible: a faster plan may exist, but none below the lower bound"
 
 
