@@ -1,0 +1,292 @@
+"""
+Laws that every answer of the planner keeps, whatever the problem.
+
+A law asks what it needs and raises ``Broken`` where it does not hold; it returns whether
+there was anything to hold for.
+"""
+
+import math
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from sapp_ppb.costs import LayerKind
+from sapp_ppb.plan import Outcome, Plan, Status
+from sapp_ppb.planner import baselines
+from sapp_ppb.planner.run import may_be
+from sapp_ppb.readers.plan_file import read_plan
+from sapp_ppb.simulator import simulate
+from sapp_ppb.targets import target_named
+from sapp_ppb.writers.plan_file import plan_to_json
+from tests.laws.asked import Asked, doubled, is_repeatable
+from tests.laws.every_plan import fits, keeps, least_ms
+from tests.reference import reference
+
+# Times that are equal but for the order of their sums, and what counts as proven.
+_SAME, _PROVEN = 1e-9, 1e-6
+
+
+class Broken(Exception):
+    """A law does not hold; says how."""
+
+
+def require(holds: bool, words: str) -> None:
+    """Say that a law is broken unless it holds."""
+    if not holds:
+        raise Broken(words)
+
+
+def _plan(outcome: Outcome | None) -> Plan | None:
+    return None if outcome is None else outcome.plan
+
+
+def _step_ms(outcome: Outcome) -> float:
+    require(outcome.step_ms is not None, "a plan without a step")
+    return outcome.step_ms or 0.0
+
+
+def _bound_ms(outcome: Outcome) -> float:
+    require(outcome.lower_bound_ms is not None, "a plan without a bound")
+    return outcome.lower_bound_ms or 0.0
+
+
+def within_limits(asked: Asked) -> bool:
+    """No stage is over its limit during any op, by the slow reference."""
+    plan = _plan(asked.outcome)
+    if plan is None:
+        return False
+    require(fits(plan), f"holds {reference(plan).peak_mb} of {plan.problem.limit_per_stage_mb} MB")
+    return True
+
+
+def complete(asked: Asked) -> bool:
+    """Every layer is there once, under a type that it may have, and no cell is too empty."""
+    plan = _plan(asked.outcome)
+    if plan is None:
+        return False
+    problem, counts = plan.problem, plan.counts.tolist()
+    require(problem == asked.problem or asked.drawn.reorder_stages, "the answer to another problem")
+    for layer, by_type in zip(problem.model.bodies, counts, strict=True):
+        require(min(map(min, by_type)) >= 0, f"{layer.name} has negative counts")
+        require(sum(map(sum, by_type)) == layer.count, f"{layer.name} has not {layer.count} layers")
+        for recompute, per_cell in zip(problem.model.types, by_type, strict=True):
+            require(
+                not sum(per_cell) or recompute in problem.considered(layer),
+                f"{layer.name} may not be {recompute.label}",
+            )
+    kinds = [layer.kind for layer in problem.model.layers]
+    for cell in range(problem.cells):
+        here = sum(per_cell[cell] for by_type in counts for per_cell in by_type)
+        beside = cell == 0 and LayerKind.HEAD in kinds
+        beside = beside or (cell == problem.cells - 1 and LayerKind.TAIL in kinds)
+        require(beside or here >= problem.min_layers_per_cell, f"cell {cell} holds {here} layers")
+    return True
+
+
+def in_order(asked: Asked) -> bool:
+    """No layer stands in a cell before one that comes earlier in the chain."""
+    plan = _plan(asked.outcome)
+    if plan is None:
+        return False
+    by_layer = [[sum(cell) for cell in zip(*by_type, strict=True)] for by_type in plan.counts.tolist()]
+    reached = 0
+    for layer, cells in zip(plan.problem.model.bodies, by_layer, strict=True):
+        held = [cell for cell, number in enumerate(cells) if number]
+        require(held[0] >= reached, f"{layer.name} stands in cell {held[0]}, before cell {reached}")
+        reached = held[-1]
+    return True
+
+
+def keeps_what_is_asked(asked: Asked) -> bool:
+    """What is fixed stays, types are no more than may be mixed, and the target has words for the plan."""
+    plan = _plan(asked.outcome)
+    if plan is None:
+        return False
+    target = plan.problem.target
+    require(keeps(plan), "does not keep what is fixed, or mixes too many types")
+    require(target is None or not target_named(target).unsaid(plan), f"{target} can not say it")
+    return plan.problem.fix is not None or plan.problem.max_recompute_types is not None or target is not None
+
+
+def told_as_simulated(asked: Asked) -> bool:
+    """Step, makespan and peaks are those of the slow reference."""
+    outcome = asked.outcome
+    if outcome is None or outcome.plan is None:
+        return False
+    slowly = reference(outcome.plan)
+    told = (_step_ms(outcome), outcome.makespan_ms or 0.0, *outcome.peak_memory_mb)
+    found = (slowly.step_ms, slowly.makespan_ms, *slowly.peak_mb)
+    same = (math.isclose(a, b, rel_tol=_SAME) for a, b in zip(told, found, strict=True))
+    require(all(same), f"told {told}, found {found}")
+    return True
+
+
+def bound_below_step(asked: Asked) -> bool:
+    """The bound is no more than the step, and optimal is what has no gap."""
+    outcome = asked.outcome
+    if outcome is None or outcome.plan is None:
+        require(outcome is None or outcome.status is Status.INFEASIBLE, "no plan, and not infeasible")
+        require(outcome is None or outcome.shortage is not None, "infeasible, and no shortage")
+        return outcome is not None
+    bound_ms, step_ms = _bound_ms(outcome), _step_ms(outcome)
+    require(0.0 < bound_ms <= step_ms, f"bound {bound_ms!r}, step {step_ms!r}")
+    proven = step_ms - bound_ms <= _PROVEN * step_ms
+    require(proven is (outcome.status is Status.OPTIMAL), f"{outcome.status}, {bound_ms!r} to {step_ms!r}")
+    return True
+
+
+def agrees_with_all_plans(asked: Asked) -> bool:
+    """Of all plans of a small problem none is faster than an optimal one, and the bound is below each."""
+    if asked.drawn.size != "small" or asked.outcome is None:
+        return False
+    best_ms = least_ms(asked.problem, reorder_stages=asked.drawn.reorder_stages)
+    outcome = asked.outcome
+    if outcome.plan is None:
+        require(math.isinf(best_ms), f"infeasible, and there is a plan of {best_ms!r} ms")
+        return True
+    step_ms, bound_ms = _step_ms(outcome), _bound_ms(outcome)
+    require(step_ms >= best_ms * (1 - _SAME), f"{step_ms!r} ms, below the best of all, {best_ms!r}")
+    require(bound_ms <= best_ms * (1 + _SAME), f"bound {bound_ms!r} above the best of all, {best_ms!r}")
+    slow = outcome.status is Status.OPTIMAL and step_ms > best_ms * (1 + _PROVEN)
+    require(not slow, f"optimal at {step_ms!r} ms, and there is a plan of {best_ms!r}")
+    return True
+
+
+def same_seed_same_bytes(asked: Asked) -> bool:
+    """The same problem, seed and time limit give the same plan file, the seconds in it apart."""
+    first = asked.outcome
+    if first is None or not is_repeatable(first):
+        return False
+    again = asked.answer(asked.problem)
+    if again is not None and not is_repeatable(again):
+        return False
+    require(again is not None, "no plan the second time")
+    require(_text(first) == _text(again), f"other bytes: {_differing(_text(first), _text(again))}")
+    return True
+
+
+def _text(outcome: Outcome | None) -> str:
+    return "" if outcome is None else plan_to_json(replace(outcome, seconds=0.0))
+
+
+def _differing(one: str, other: str) -> list[tuple[str, str]]:
+    pairs = zip(one.splitlines(), other.splitlines(), strict=False)
+    return [(a.strip(), b.strip()) for a, b in pairs if a != b][:4]
+
+
+def read_back(asked: Asked) -> bool:
+    """A plan file is read as the outcome that it was written from."""
+    outcome = asked.outcome
+    if outcome is None or asked.problem.order_file is not None:  # a plan file only names that one
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plan.json"
+        path.write_text(plan_to_json(outcome), encoding="utf-8")
+        again = read_plan(path, outcome.problem.model)
+    require(again == outcome, "is read back as another outcome")
+    return True
+
+
+def doubled_times_double_the_answer(asked: Asked) -> bool:
+    """Twice the times give the same plan, twice the step and twice the bound, to the last bit."""
+    first = asked.outcome
+    if first is None or not is_repeatable(first):
+        return False
+    again = asked.answer(doubled(asked.problem))
+    if again is not None and not is_repeatable(again):
+        return False
+    require(again is not None, "no plan of the doubled problem")
+    assert again is not None
+    require(again.status is first.status, f"{first.status}, and {again.status} when doubled")
+    if first.plan is None or again.plan is None:
+        return True
+    ratios = (_step_ms(again) / _step_ms(first), _bound_ms(again) / _bound_ms(first))
+    require(ratios == (2.0, 2.0), f"step and bound times {ratios}")
+    require((first.plan.counts == again.plan.counts).all(), "another plan")
+    return True
+
+
+def easier_is_no_slower(asked: Asked) -> bool:
+    """A higher limit or another type makes an optimum no slower, and no bound crosses a harder problem's step."""
+    pair = asked.neighbours
+    if pair is None or pair.of_harder is None or pair.of_harder.plan is None:
+        return False
+    harder_ms = _step_ms(pair.of_harder)
+    if pair.of_easier is None:
+        return False
+    require(pair.of_easier.plan is not None, f"{pair.what}: {harder_ms!r} ms, and the easier is infeasible")
+    bound_ms, step_ms = _bound_ms(pair.of_easier), _step_ms(pair.of_easier)
+    require(
+        bound_ms <= harder_ms * (1 + _SAME),
+        f"{pair.what}: bound {bound_ms!r} of the easier, step {harder_ms!r} of the harder",
+    )
+    slower = pair.of_easier.status is Status.OPTIMAL and step_ms > harder_ms * (1 + _PROVEN)
+    require(not slower, f"{pair.what}: optimal at {step_ms!r} ms, and the harder took {harder_ms!r}")
+    return True
+
+
+def warm_start_is_no_slower(asked: Asked) -> bool:
+    """From the plan of a harder problem an easier one gets no slower."""
+    pair = asked.neighbours
+    plan = None if pair is None else _plan(pair.of_harder)
+    if pair is None or pair.of_harder is None or plan is None:
+        return False
+    if asked.drawn.reorder_stages and pair.of_harder.stage_order != tuple(range(asked.problem.stages)):
+        return False  # a plan for devices in another order
+    warm = asked.answer(pair.easier, plan)
+    harder_ms = _step_ms(pair.of_harder)
+    require(warm is not None and warm.plan is not None, f"{pair.what}: the plan to begin with is lost")
+    assert warm is not None
+    require(
+        _step_ms(warm) <= harder_ms * (1 + 1e-12),
+        f"{pair.what}: {_step_ms(warm)!r} ms from a plan of {harder_ms!r}",
+    )
+    return True
+
+
+def no_baseline_is_faster(asked: Asked) -> bool:
+    """No even split or bottleneck partition that fits, and that may be, is faster."""
+    outcome = asked.outcome
+    tried = False
+    for baseline in baselines(asked.problem):
+        timeline = simulate(baseline.plan)
+        if not (timeline.fits_memory and may_be(baseline.plan)):
+            continue
+        tried = True
+        require(outcome is not None and outcome.plan is not None, f"no plan, and {baseline.name} fits")
+        assert outcome is not None
+        slower = _step_ms(outcome) > timeline.step_ms * (1 + _SAME)
+        require(not slower, f"{_step_ms(outcome)!r} ms, {baseline.name} {timeline.step_ms!r}")
+    return tried
+
+
+def limit_that_is_said_to_do_does(asked: Asked) -> bool:
+    """Where nothing fits, a plan fits into the limit that is said to be enough."""
+    outcome = asked.outcome
+    if outcome is None or outcome.shortage is None or outcome.shortage.smallest_limit_mb is None:
+        return False
+    if asked.drawn.reorder_stages and isinstance(asked.problem.stage_speed, tuple):
+        return False  # with one limit for all, the order may be another
+    enough = replace(asked.problem, memory_limit_mb=outcome.shortage.smallest_limit_mb)
+    answer = asked.answer(enough)
+    require(answer is None or answer.plan is not None, f"{enough.memory_limit_mb!r} MB do not do")
+    return answer is not None
+
+
+LAWS: dict[str, Callable[[Asked], bool]] = {
+    "within the limits at every op": within_limits,
+    "every layer once": complete,
+    "order of the chain kept": in_order,
+    "what is asked is kept": keeps_what_is_asked,
+    "told as the reference simulates": told_as_simulated,
+    "bound, step and status agree": bound_below_step,
+    "agrees with all plans": agrees_with_all_plans,
+    "no baseline is faster": no_baseline_is_faster,
+    "plan file read back": read_back,
+    "same seed, same bytes": same_seed_same_bytes,
+    "doubled times": doubled_times_double_the_answer,
+    "easier is no slower": easier_is_no_slower,
+    "warm start is no slower": warm_start_is_no_slower,
+    "limit said to do does": limit_that_is_said_to_do_does,
+}
