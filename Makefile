@@ -3,8 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 TORCH := .venv/.torch-installed
+RELEASE := .venv/.release-installed
+# A process a core, each of which takes 0.6 GB.
+SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist worksteal
+RUNTIME := build/runtime/.installed
 
-.PHONY: demo pictures browser test test-cluster test-torch torch accuracy check check-all fix bench clean
+.PHONY: package test-wheel test-minimal licences check-licences sbom
+.PHONY: demo pictures browser lint test test-cluster test-torch torch accuracy check check-all fix bench clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -23,7 +28,7 @@ browser:  ## a Chromium for the tests of the report page, where it can be had
 	@.ci/browser
 
 test: $(STAMP) browser  ## unit tests, laws, golden files, doctests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-cluster: $(STAMP)  ## sweeps on a Dask scheduler and a Ray of this machine, and Parquet; installs the extras
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,dask,ray,parquet]"
@@ -41,15 +46,49 @@ test-torch: $(TORCH)  ## our orders and times against PyTorch's in real processe
 accuracy: $(TORCH)  ## measure the table of docs/accuracy.md anew
 	$(BIN)/python benchmarks/accuracy.py --keep
 
-check: TESTS = -m "not slow"
-check-all: browser
-check check-all: $(STAMP)  ## what must hold before a change is proposed; check-all with the slow tests
+lint: $(STAMP)  ## format, lint, types, arrows between rooms, unused dependencies
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest --cov $(TESTS)
+	$(BIN)/deptry src
+
+check: TESTS = -m "not slow"
+check-all: browser
+check check-all: lint  ## what must hold before a change is proposed; check-all with the slow tests
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --cov $(TESTS)
 	$(BIN)/python -m build --no-isolation --wheel --outdir build/dist
+
+$(RELEASE): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,release]"
+	touch $@
+
+package: $(RELEASE)  ## wheel and sdist in dist/, built twice: equal byte for byte, and with what they should hold
+	$(BIN)/python -m release.pack
+
+test-wheel: package  ## the tests of the sdist with the installed wheel, by PYTHON; about 5 minutes
+	$(BIN)/python -m release.try_wheel --python $(PYTHON) -- -q -m "not slow and not cluster"
+
+test-minimal: package  ## the same with the oldest dependencies; old ones say much about newer ones of their own
+	$(BIN)/python -m release.try_wheel --python $(PYTHON) --constraints requirements/minimal.txt -- \
+	  -q -m "not slow and not cluster" -W ignore::DeprecationWarning
+
+$(RUNTIME): package  # an environment with what a user gets, and nothing else
+	rm -rf build/runtime
+	$(PYTHON) -m venv --without-pip build/runtime
+	$(BIN)/python -m pip --python build/runtime/bin/python install --quiet --disable-pip-version-check dist/*.whl
+	$(BIN)/python -m pip --python build/runtime/bin/python check
+	touch $@
+
+licences: $(RUNTIME)  ## write docs/licences.md
+	$(BIN)/python -m release.licences --write
+
+check-licences: $(RUNTIME)  ## the licences of all dependencies go with ours, and docs/licences.md names them
+	$(BIN)/python -m release.licences
+
+sbom: $(RUNTIME)  ## what a user gets, as CycloneDX, beside the wheel
+	$(BIN)/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml \
+	  --output-file dist/sapp-ppb.cdx.json build/runtime/bin/python
 
 fix: $(STAMP)  ## format, and repair what ruff can repair
 	$(BIN)/ruff format .

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sapp_ppb.schedules import build_schedule
+from tests.cli.conftest import environment
 
 ROOT = Path(__file__).parent.parent
 RUNS = sorted((ROOT / "tests" / "data" / "runs").glob("*.json"))
@@ -18,7 +19,9 @@ PAGE = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
 @pytest.fixture(scope="module")
 def table():
     command = [sys.executable, "benchmarks/accuracy.py", "--stored"]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
+    ran = subprocess.run(
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=True, timeout=300
+    )
     return ran.stdout
 
 

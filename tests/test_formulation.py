@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import sapp_ppb
+
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "sapp_ppb"
+SOURCE = Path(sapp_ppb.__file__).parent
 TEXT = (ROOT / "docs" / "formulation.md").read_text(encoding="utf-8")
 NUMBER = re.compile(r"\((?:LB|[A-Z])\d+\)")
 # An equation in an indented block: its number, then what it says up to the next number or an empty line.

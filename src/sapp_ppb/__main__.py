@@ -1,6 +1,28 @@
-"""``python -m sapp_ppb`` is the command ``sapp-ppb``."""
+"""
+The command ``sapp-ppb``, which is ``python -m sapp_ppb`` as well.
 
-from sapp_ppb.cli.main import main
+It imports nothing before it can be interrupted in a word.
+"""
+
+import sys
+
+_INTERRUPTED = 3
+
+
+def main() -> None:
+    """Run the command; Ctrl-C and a request to end stop it with a message and a code of its own."""
+    try:
+        from sapp_ppb.interrupts import stop_as_by_ctrl_c
+
+        stop_as_by_ctrl_c()
+        from sapp_ppb.cli.main import main as run
+
+        run()
+    except KeyboardInterrupt:
+        if sys.stderr is not None:
+            sys.stderr.write("error: interrupted\n")
+        sys.exit(_INTERRUPTED)
+
 
 if __name__ == "__main__":
     main()

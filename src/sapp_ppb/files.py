@@ -4,12 +4,16 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
 from sapp_ppb.errors import InputError
+
+# Names of temporary files begin and end so.
+_TEMPORARY = (".sapp-ppb-", ".tmp")
+_EXISTS = "the file exists; give --force (force=True) to replace it"
 
 
 @contextmanager
@@ -49,7 +53,7 @@ def whole_file(path: str | PathLike[str], force: bool = False) -> Iterator[Binar
     target = _target(path, force=force)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _replacement(target) as file:
+        with _replacement(target, force=force) as file:
             yield file
     except FileExistsError:
         raise InputError(where, ["a file stands where a folder is needed; choose another path"]) from None
@@ -91,7 +95,7 @@ def _target(path: str | PathLike[str], *, force: bool) -> Path:
         if target.exists() and not target.is_file():
             raise InputError(where, ["is no ordinary file; choose another path"])
         if target.exists() and not force:
-            raise InputError(where, ["the file exists; give --force (force=True) to replace it"])
+            raise InputError(where, [_EXISTS])
     except InputError:
         raise
     except OSError as error:
@@ -106,17 +110,96 @@ def _not_written(where: str, why: object) -> InputError:
 
 
 @contextmanager
-def _replacement(target: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file beside the target; at the end it takes the target's name."""
-    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+def alone_in(folder: str | PathLike[str]) -> Iterator[None]:
+    """
+    Wait until no other run writes into a folder, so that the files of two are never mixed.
+
+    A folder that is missing is made.  Where that can not be, or the system has no such
+    locks, nobody is waited for.
+    """
+    with ExitStack() as stack:
+        with suppress(OSError):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            lock(descriptor, wait=True)
+        yield
+
+
+def lock(descriptor: int, *, wait: bool = False) -> bool:
+    """
+    Take the lock of an open file or folder, which the system gives back when the process ends.
+
+    Returns
+    -------
+    bool
+        False where another one has it, or there are no locks.
+    """
     try:
-        with temporary.open("xb") as file:  # x: made with the permissions that the user's umask gives
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+@contextmanager
+def _replacement(target: Path, *, force: bool) -> Iterator[BinaryIO]:
+    """Open a temporary file beside the target; at the end it takes the target's name."""
+    _remove_left_over(target.parent)
+    with _temporary(target.parent) as (temporary, file):
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+        if os.name == "nt":  # renames no file that is open
+            file.close()
         if target.exists():
             shutil.copymode(target, temporary)
-        temporary.replace(target)
-    except BaseException:  # an interrupt leaves nothing behind either
-        temporary.unlink(missing_ok=True)
-        raise
+        _rename(temporary, target, force=force)
+
+
+@contextmanager
+def _temporary(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """Make a file that is locked as long as this process writes it, and is gone afterwards."""
+    path = folder / f"{_TEMPORARY[0]}{secrets.token_hex(8)}{_TEMPORARY[1]}"
+    try:
+        with _locked(path) as file:
+            yield path, file
+    finally:  # an interrupt leaves nothing behind either
+        path.unlink(missing_ok=True)
+
+
+def _locked(path: Path) -> BinaryIO:
+    """Make a file and lock it; once more where another run took it for one left over meanwhile."""
+    while True:
+        file = path.open("xb")  # x: made with the permissions that the user's umask gives
+        lock(file.fileno(), wait=True)
+        if path.exists():
+            return file
+        file.close()
+
+
+def _rename(temporary: Path, target: Path, *, force: bool) -> None:
+    """Give a file its name; without force never in the place of one that came meanwhile."""
+    if not force:
+        try:
+            os.link(temporary, target)
+        except FileExistsError:
+            raise InputError(str(target), [_EXISTS]) from None
+        except OSError:  # a file system without hard links
+            if target.exists():
+                raise InputError(str(target), [_EXISTS]) from None
+        else:
+            return
+    temporary.replace(target)
+
+
+def _remove_left_over(folder: Path) -> None:
+    """Remove the temporary files of processes that were killed: those that nobody has locked."""
+    for path in folder.glob("*".join(_TEMPORARY)):
+        if path.is_symlink() or not path.is_file():  # a pipe would be waited for
+            continue
+        with suppress(OSError), path.open("rb") as file:
+            if lock(file.fileno()):
+                path.unlink(missing_ok=True)

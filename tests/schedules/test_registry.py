@@ -20,6 +20,7 @@ from sapp_ppb.schedules import (
     interleaved_less_memory,
     usual_chunks,
 )
+from tests.cli.conftest import environment
 
 
 def warm_ups(schedule_rows: tuple[tuple[Op, ...], ...]) -> list[int]:
@@ -209,5 +210,7 @@ def test_this_room_imports_nothing_beyond_the_standard_library() -> None:
     program = (
         "import sys, sapp_ppb.schedules; print([m for m in ('numpy', 'numba', 'scipy') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"

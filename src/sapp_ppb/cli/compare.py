@@ -10,6 +10,7 @@ from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.cli.output_files import COMPARISON_FILES, free_folder, write_comparison
 from sapp_ppb.cli.plan import exit_code, planned
 from sapp_ppb.cli.problem import takes_problem
+from sapp_ppb.interrupts import held_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,17 +69,18 @@ def compare(
     if output is not None:
         folder = free_folder(output, force=force, names=(*COMPARISON_FILES, *pictures.values()))
     outcome = planned(problem, time_limit_s=time_limit, gap=share("--gap", gap), seed=seed)
-    rows = _rows(outcome, own)
-    document = comparison_to_json(problem, rows)
-    try:
-        if folder is not None:
-            timelines = {name: timeline for name, timeline in rows if timeline is not None}
-            write_comparison(folder, document, timelines, pictures, force=force)
-    finally:  # a full disk does not take the table from the screen, nor a full pipe from the disk
-        if json_:
-            write_document(document)
-        else:
-            write_result(_text(outcome, rows))
+    with held_interrupts():  # a Ctrl-C does not take the plan from the screen
+        rows = _rows(outcome, own)
+        document = comparison_to_json(problem, rows)
+        try:
+            if folder is not None:
+                timelines = {name: timeline for name, timeline in rows if timeline is not None}
+                write_comparison(folder, document, timelines, pictures, force=force)
+        finally:  # a full disk does not take the table from the screen, nor a full pipe from the disk
+            if json_:
+                write_document(document)
+            else:
+                write_result(_text(outcome, rows))
     return exit_code(outcome)
 
 

@@ -29,9 +29,21 @@ def verb(command: Callable[P, int]) -> Callable[P, None]:
             code = _failed(str(error), BAD_INPUT)
         except KeyboardInterrupt:
             code = _failed("interrupted", NO_PLAN_IN_TIME)
+        except OSError as error:  # of a file that no reader or writer looks after
+            code = _failed(_of_the_system(error), BAD_INPUT)
+        except MemoryError:
+            code = _failed(
+                "there is not enough memory; give the process more, or a smaller problem", BAD_INPUT
+            )
         raise typer.Exit(code)
 
     return kept
+
+
+def _of_the_system(error: OSError) -> str:
+    if error.filename is None:
+        return f"the system refused: {error.strerror or error}"
+    return f"{error.filename}: {error.strerror}; check the path and its permissions"
 
 
 def _failed(message: str, code: int) -> int:

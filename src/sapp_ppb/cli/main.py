@@ -24,6 +24,7 @@ from sapp_ppb.cli.older_flags import Verbs
 from sapp_ppb.cli.output import write_result
 from sapp_ppb.errors import PpbError
 
+_INTERRUPTED_BY_TYPER = 130
 app = typer.Typer(
     name="sapp-ppb",
     cls=Verbs,
@@ -96,6 +97,10 @@ def main() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  open until the end
     try:
         app(prog_name="sapp-ppb")
+    except SystemExit as end:
+        if end.code == _INTERRUPTED_BY_TYPER:  # outside of any verb
+            raise KeyboardInterrupt from None
+        raise
     except PpbError as error:  # the version can not be written, which is asked for before any verb
         say(f"error: {error}")
         sys.exit(BAD_INPUT)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sapp_ppb.cli.guard import say
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import alone_in
 
 if TYPE_CHECKING:
     from sapp_ppb.plan import Outcome, Plan
@@ -145,21 +146,38 @@ def free_files(option: str, output: str, paths: list[Path], *, force: bool) -> l
 
 
 def _refuse_taken(option: str, paths: list[Path], *, force: bool) -> None:
+    try:
+        _look_at(option, paths, force=force)
+    except OSError as error:  # a name that is too long, a folder that may not be looked into, links in a ring
+        fault = f"can not be written ({error.strerror}); give another {option}"
+        raise InputError(str(error.filename), [fault]) from None
+
+
+def _look_at(option: str, paths: list[Path], *, force: bool) -> None:
     for path in paths:
         if path.is_dir():
             raise InputError(str(path), [f"is a folder where {path.name} should be; give another {option}"])
-    there = [path for path in paths if path.exists()]
+    there = [path for path in paths if _is_there(path)]
     if len(there) == 1 and not force:
         raise InputError(str(there[0]), ["the file exists; give --force to replace it"])
     if there and not force:
         names = ", ".join(path.name for path in there)
         raise InputError(str(there[0].parent), [f"{names} exist; give --force to replace them"])
     # Folders that are missing are made, in the nearest one that is there.
-    nearest = next((folder for folder in paths[0].parents if folder.exists()), paths[0].parent)
+    nearest = next((folder for folder in paths[0].parents if _is_there(folder)), paths[0].parent)
     if not nearest.is_dir():
         raise InputError(str(nearest), [f"is no folder; give another {option}"])
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise InputError(str(nearest), [f"the folder may not be written to; give another {option}"])
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something has the name; anything but a plain no raises OSError."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def write_folder(
@@ -180,21 +198,22 @@ def write_folder(
     from sapp_ppb.writers import write_plan
 
     written = []
-    try:
-        if not _is_same(folder / PLAN_FILE, read):
-            write_plan(outcome, folder / PLAN_FILE, force)
-            written.append(PLAN_FILE)
-        for name, write in _OF_A_TIMELINE:
-            if timeline is not None:
-                write(timeline, folder / name, force)
-                written.append(name)
-        if outcome.plan is not None:
-            written += _write_configs(folder, outcome.plan, timeline, force=force, read=read)
-        _page(outcome, timeline, folder / PAGE_FILE, force, tokens)
-        written.append(PAGE_FILE)
-    finally:
-        if written:
-            say(f"wrote {folder}: {', '.join(written)}")
+    with alone_in(folder):  # the files of two runs at once are never mixed
+        try:
+            if not _is_same(folder / PLAN_FILE, read):
+                write_plan(outcome, folder / PLAN_FILE, force)
+                written.append(PLAN_FILE)
+            for name, write in _OF_A_TIMELINE:
+                if timeline is not None:
+                    write(timeline, folder / name, force)
+                    written.append(name)
+            if outcome.plan is not None:
+                written += _write_configs(folder, outcome.plan, timeline, force=force, read=read)
+            _page(outcome, timeline, folder / PAGE_FILE, force, tokens)
+            written.append(PAGE_FILE)
+        finally:
+            if written:
+                say(f"wrote {folder}: {', '.join(written)}")
 
 
 def _write_configs(
@@ -238,21 +257,22 @@ def write_comparison(
     from sapp_ppb.writers import write_text_atomic
 
     written = []
-    try:
-        for name in COMPARISON_FILES:
-            if name.endswith(".json"):
-                write_text_atomic(folder / name, document, force)
-            elif timelines:
-                draw_comparison(timelines, folder / name, force)
-            else:
-                continue
-            written.append(name)
-        for plan, name in pictures.items():
-            _timeline(timelines[plan], folder / name, force)
-            written.append(name)
-    finally:
-        if written:
-            say(f"wrote {folder}: {', '.join(written)}")
+    with alone_in(folder):  # the files of two runs at once are never mixed
+        try:
+            for name in COMPARISON_FILES:
+                if name.endswith(".json"):
+                    write_text_atomic(folder / name, document, force)
+                elif timelines:
+                    draw_comparison(timelines, folder / name, force)
+                else:
+                    continue
+                written.append(name)
+            for plan, name in pictures.items():
+                _timeline(timelines[plan], folder / name, force)
+                written.append(name)
+        finally:
+            if written:
+                say(f"wrote {folder}: {', '.join(written)}")
 
 
 def _is_same(path: Path, other: Path | None) -> bool:

@@ -30,6 +30,7 @@ from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.cli.output_files import SECOND_PLAN_FILE, free_folder, write_folder
 from sapp_ppb.cli.problem import takes_problem
 from sapp_ppb.cli.progress import ProgressLine
+from sapp_ppb.interrupts import held_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 # Share of the time limit for the plan that the target can say; the rest says what that costs.
 _FOR_TARGET = 0.7
+_NOTHING_YET = "interrupted before any plan was found"
 SHORT_HELP = "Find the shortest step that fits the memory."
 HELP = """
 Find the plan with the shortest training step within the memory limit: the layers of every
@@ -110,18 +112,19 @@ def plan(
             problem = _fixed(problem, fix, part)
         known = None if warm_start is None else _plan_in(warm_start, problem)
         outcome = planned(problem, **options, warm_start=known, reorder_stages=reorder_stages)
-    timeline = None if outcome.plan is None else simulate(outcome.plan)
-    try:
-        if folder is not None:
-            write_folder(folder, outcome, timeline, force=force, tokens=tokens)
-    finally:  # a full disk does not take the plan from the screen, nor a full pipe from the disk
-        if json_:
-            write_document(plan_to_json(outcome))
-        else:
-            write_result(_text(outcome, timeline, tokens, drawn=timeline_))
-            if choices is not None:
-                write_result("\n" + _schedules_text(choices))
-    if varied is not None and outcome.plan is not None:
+    with held_interrupts():  # the plan is there: it is written and printed before a Ctrl-C comes through
+        timeline = None if outcome.plan is None else simulate(outcome.plan)
+        try:
+            if folder is not None:
+                write_folder(folder, outcome, timeline, force=force, tokens=tokens)
+        finally:  # a full disk does not take the plan from the screen, nor a full pipe from the disk
+            if json_:
+                write_document(plan_to_json(outcome))
+            else:
+                write_result(_text(outcome, timeline, tokens, drawn=timeline_))
+                if choices is not None:
+                    write_result("\n" + _schedules_text(choices))
+    if varied is not None and exit_code(outcome) == FITS:
         _try_noise(outcome, varied, folder, force=force)
     if explain and exit_code(outcome) == FITS:
         write_result(_explanation(outcome, time_limit))
@@ -161,33 +164,60 @@ def _refuse_one_plan(warm_start: Path | None, fix: Path | None, *, reorder_stage
 
 def planned(problem: "Problem", **options: Any) -> "Outcome":
     """Plan, and where there is a target without its limits too; show the progress."""
+    found: list[Outcome] = []
+    try:
+        with _getting_ready(problem) as line:
+            for outcome in _planned_step_by_step(problem, line, **options):
+                found.append(outcome)  # kept when the next step is interrupted
+    except KeyboardInterrupt:
+        return _interrupted(found)
+    return found[-1]
+
+
+def _planned_step_by_step(problem: "Problem", line: ProgressLine, **options: Any) -> "Iterator[Outcome]":
+    """Give the plan, and then the same with what is known of plans without the target."""
     from sapp_ppb.planner import plan_pipeline, target_restricts, with_cost_of_target
 
-    with _getting_ready(problem) as line:
-        # In another order other plans compete, so what the target costs is not told there.
-        if options.get("reorder_stages"):
-            return plan_pipeline(problem, **options, watch=line)
-        if not target_restricts(problem):
-            return with_cost_of_target(plan_pipeline(problem, **options, watch=line), time_limit_s=0.0)
-        seconds = options.pop("time_limit_s")
-        for_target, free = _FOR_TARGET * seconds, (1 - _FOR_TARGET) * seconds
-        outcome = plan_pipeline(problem, **options, time_limit_s=for_target, watch=line)
-        again = {name: options[name] for name in ("seed", "threads") if name in options}
-        return with_cost_of_target(outcome, time_limit_s=free, **again, watch=line)
+    # In another order other plans compete, so what the target costs is not told there.
+    if options.get("reorder_stages"):
+        yield plan_pipeline(problem, **options, watch=line)
+        return
+    if not target_restricts(problem):
+        yield with_cost_of_target(plan_pipeline(problem, **options, watch=line), time_limit_s=0.0)
+        return
+    seconds = options.pop("time_limit_s")
+    for_target, free = _FOR_TARGET * seconds, (1 - _FOR_TARGET) * seconds
+    outcome = plan_pipeline(problem, **options, time_limit_s=for_target, watch=line)
+    yield outcome
+    again = {name: options[name] for name in ("seed", "threads") if name in options}
+    yield with_cost_of_target(outcome, time_limit_s=free, **again, watch=line)
+
+
+def _interrupted(found: "list[Outcome]") -> "Outcome":
+    """Take the last answer that was found before an interrupt."""
+    from sapp_ppb.errors import NoPlanFoundError
+    from sapp_ppb.plan import StoppedBy
+
+    if not found or found[-1].plan is None:
+        raise NoPlanFoundError(_NOTHING_YET) from None
+    return replace(found[-1], stopped_by=StoppedBy.INTERRUPT)
 
 
 def _planned_all(problems: "list[Problem]", **options: Any) -> "list[ScheduleChoice]":
     """Plan under every schedule, and show the progress."""
+    from sapp_ppb.errors import NoPlanFoundError
     from sapp_ppb.planner import plan_schedules
 
-    with _getting_ready(problems[0]) as line:
-        return plan_schedules(problems, **options, watch=line)
+    try:
+        with _getting_ready(problems[0]) as line:
+            return plan_schedules(problems, **options, watch=line)
+    except KeyboardInterrupt:
+        raise NoPlanFoundError(_NOTHING_YET) from None
 
 
 @contextmanager
 def _getting_ready(problem: "Problem") -> "Iterator[ProgressLine]":
-    """Say what takes long before it does, and what an interrupt means."""
-    from sapp_ppb.errors import NoPlanFoundError
+    """Say what takes long before it does."""
     from sapp_ppb.planner import needs_compiling
     from sapp_ppb.targets import target_named
 
@@ -195,11 +225,8 @@ def _getting_ready(problem: "Problem") -> "Iterator[ProgressLine]":
         target_named(problem.target)  # refuses an unknown one before anything is compiled
     if needs_compiling():
         say("compiling the search, about 20 s; later runs do without")
-    try:
-        with ProgressLine() as line:
-            yield line
-    except KeyboardInterrupt:
-        raise NoPlanFoundError("interrupted before any plan was found") from None
+    with ProgressLine() as line:
+        yield line
 
 
 def _best(choices: "list[ScheduleChoice]") -> "Outcome":

@@ -8,7 +8,8 @@ from sapp_ppb.costs.combine import (
     with_backward_ratio,
 )
 from sapp_ppb.costs.cost import Cost
-from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
+from sapp_ppb.costs.layer import Layer, LayerKind
+from sapp_ppb.costs.layer_times import layer_from_times
 from sapp_ppb.costs.model import Model
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.costs.strategy import LayerStrategy, RecomputeType, Strategy

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from sapp_ppb.costs.checks import count_fault, number_fault, shown
 from sapp_ppb.costs.cost import EVERYTHING, Cost
-from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times, strategies_of
+from sapp_ppb.costs.layer import Layer, LayerKind, strategies_of
+from sapp_ppb.costs.layer_times import layer_from_times
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.errors import InputError
 

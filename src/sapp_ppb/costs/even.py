@@ -58,7 +58,8 @@ def even_cells(
 
     Examples
     --------
-    >>> from sapp_ppb.costs.layer import LayerKind, layer_from_times
+    >>> from sapp_ppb.costs.layer import LayerKind
+    >>> from sapp_ppb.costs.layer_times import layer_from_times
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=5, forward_ms=1)
     >>> cells = even_cells(Model(name="tiny", layers=(body,)), 2, lambda layer: layer.considered)
     >>> [cell.forward_ms for cell in cells]  # 5 / 2 = 2.5 layers each: 2 and 3

@@ -43,7 +43,7 @@ class Model:
 
     Examples
     --------
-    >>> from sapp_ppb.costs.layer import layer_from_times
+    >>> from sapp_ppb.costs.layer_times import layer_from_times
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=4, forward_ms=10)
     >>> Model(name="tiny", layers=(body,)).total_backward_ms  # 4 * 2 * 10
     80.0
@@ -143,7 +143,7 @@ class Model:
 
         Examples
         --------
-        >>> from sapp_ppb.costs.layer import layer_from_times
+        >>> from sapp_ppb.costs.layer_times import layer_from_times
         >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=4, forward_ms=10)
         >>> print(Model(name="tiny", layers=(body,)).describe())
         tiny: 4 BODY layers, forward 40 ms, backward 80 ms, parameters 0 MB, constant 0 MB a stage

@@ -12,7 +12,7 @@ def tied_faults(layers: Sequence[Layer]) -> list[str]:
 
     Examples
     --------
-    >>> from sapp_ppb.costs.layer import layer_from_times
+    >>> from sapp_ppb.costs.layer_times import layer_from_times
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=10)
     >>> output = layer_from_times(name="Out", kind=LayerKind.TAIL, forward_ms=5, tied_to="Dec")
     >>> tied_faults([body, output])
@@ -58,7 +58,7 @@ def counted_twice_mb(layers: Iterable[Layer], held: Iterable[Layer]) -> float:
 
     Examples
     --------
-    >>> from sapp_ppb.costs.layer import layer_from_times
+    >>> from sapp_ppb.costs.layer_times import layer_from_times
     >>> table = layer_from_times(name="Emb", kind=LayerKind.HEAD, forward_ms=1, parameter_mb=100)
     >>> output = layer_from_times(name="Out", kind=LayerKind.TAIL, forward_ms=5, parameter_mb=101,
     ...                           tied_to="Emb")

@@ -1,6 +1,7 @@
 """A layer that stands in for one whose costs are not known yet, where only its name and count matter."""
 
-from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
+from sapp_ppb.costs.layer import Layer, LayerKind
+from sapp_ppb.costs.layer_times import layer_from_times
 from sapp_ppb.costs.recompute import Recompute
 
 

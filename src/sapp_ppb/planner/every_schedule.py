@@ -106,20 +106,38 @@ def plan_schedules(
         As ``plan_pipeline`` does.
     """
     options: dict[str, Any] = {"gap": gap, "seed": seed, "threads": threads, "watch": watch}
-    first_s = _FIRST * time_limit_s / len(problems)
     choices: list[ScheduleChoice] = []
+    try:
+        _try_all(problems, choices, time_limit_s, options)
+    except KeyboardInterrupt:
+        choices.sort(key=_step_ms)
+        if not choices or choices[0].outcome is None or choices[0].outcome.plan is None:
+            raise
+        best = replace(
+            choices[0].outcome, stopped_by=StoppedBy.INTERRUPT
+        )  # the choice is not made to its end
+        choices[0] = replace(choices[0], outcome=best)
+    return choices
+
+
+def _try_all(
+    problems: Sequence[Problem], choices: list[ScheduleChoice], time_limit_s: float, options: dict[str, Any]
+) -> None:
+    """Fill a list with the choices, the fastest first; an interrupt that the planner met is passed on."""
     for problem in problems:
-        choices.append(_choice(problem, first_s, options))
-        if _interrupted(choices[-1]):
-            return sorted(choices, key=lambda choice: choice.step_ms)
-    choices.sort(key=lambda choice: choice.step_ms)
+        choices.append(_choice(problem, _FIRST * time_limit_s / len(problems), options))
+        _pass_on_interrupt(choices[-1])
+    choices.sort(key=_step_ms)
     for place in _worth_more(choices):
         again = _choice(choices[place].problem, (1 - _FIRST) * time_limit_s / _BEST, options)
         if again.step_ms <= choices[place].step_ms or choices[place].outcome is None:
             choices[place] = again
-        if _interrupted(again):
-            break
-    return sorted(choices, key=lambda choice: choice.step_ms)
+        _pass_on_interrupt(again)
+    choices.sort(key=_step_ms)
+
+
+def _step_ms(choice: ScheduleChoice) -> float:
+    return choice.step_ms
 
 
 def _choice(problem: Problem, time_limit_s: float, options: dict[str, Any]) -> ScheduleChoice:
@@ -130,8 +148,9 @@ def _choice(problem: Problem, time_limit_s: float, options: dict[str, Any]) -> S
     return ScheduleChoice(problem=problem, outcome=outcome)
 
 
-def _interrupted(choice: ScheduleChoice) -> bool:
-    return choice.outcome is not None and choice.outcome.stopped_by is StoppedBy.INTERRUPT
+def _pass_on_interrupt(choice: ScheduleChoice) -> None:
+    if choice.outcome is not None and choice.outcome.stopped_by is StoppedBy.INTERRUPT:
+        raise KeyboardInterrupt
 
 
 def _worth_more(choices: Sequence[ScheduleChoice]) -> list[int]:

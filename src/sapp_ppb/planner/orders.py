@@ -24,7 +24,7 @@ from sapp_ppb.planner.proof.bounds import any_order_bound, lower_bound
 from sapp_ppb.planner.run import PROVEN, Run, Watch, may_be
 from sapp_ppb.planner.search.annealing import Search
 from sapp_ppb.planner.search.budget import Budget, budget_for
-from sapp_ppb.planner.shortage.least_memory import least_memory
+from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import Timeline, simulate
@@ -259,7 +259,9 @@ class _Orders:
         """Bound every order, and try each for a moment that may be better than those before."""
         orders = [(order, in_order(self._problem, order)) for order in orders_of(self._problem)]
         bounded = [
-            _Candidate(order=order, problem=problem, bound_ms=lower_bound(problem))
+            _Candidate(
+                order=order, problem=problem, bound_ms=lower_bound(problem, self._time_limit_s / len(orders))
+            )
             for order, problem in orders
         ]
         bounded.sort(key=lambda each: each.bound_ms)
@@ -284,7 +286,9 @@ class _Orders:
 
     def _candidate(self, order: Order) -> _Candidate:
         problem = in_order(self._problem, order)
-        return _Candidate(order=order, problem=problem, bound_ms=lower_bound(problem))
+        return _Candidate(
+            order=order, problem=problem, bound_ms=lower_bound(problem, self._time_limit_s / _TRIED)
+        )
 
     def _tasted(self, each: _Candidate, number: int) -> _Candidate:
         """Search an order for a moment, unless it can not be better than the best plan."""
@@ -337,7 +341,7 @@ class _Orders:
 
     def _may_fit(self, each: _Candidate) -> bool:
         """Whether anything fits in an order; a plan that does is kept."""
-        least = least_memory(each.problem, any_that_fits=True, time_limit_s=_LEAST_MEMORY_S)
+        least = least_memory_if_known(each.problem, any_that_fits=True, time_limit_s=_LEAST_MEMORY_S)
         if least.over_mb > PROVEN * min(each.problem.limit_per_stage_mb):
             return False
         timeline = None if least.plan is None or not may_be(least.plan) else simulate(least.plan)
@@ -380,7 +384,7 @@ class _Orders:
             return False
         largest_mb = max(self._problem.limit_per_stage_mb)
         most = replace(self._problem, memory_limit_mb=largest_mb, memory_margin=0.0)
-        return least_memory(most, time_limit_s=_LEAST_MEMORY_S).over_mb > PROVEN * largest_mb
+        return least_memory_if_known(most, time_limit_s=_LEAST_MEMORY_S).over_mb > PROVEN * largest_mb
 
     def _told(self, order: Order, best: Timeline) -> Outcome:
         bound_ms = min(self._bound_ms, best.step_ms)

@@ -11,9 +11,10 @@ import numpy as np
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy, refuse_other_cells
+from sapp_ppb.planner.met import Met, plans_met
 from sapp_ppb.planner.orders import check_reordering, plan_orders
 from sapp_ppb.planner.proof.bounds import lower_bound
-from sapp_ppb.planner.run import PROVEN, Run, Watch
+from sapp_ppb.planner.run import BOUNDED, PROVEN, Run, Watch
 from sapp_ppb.planner.search.budget import budget_for
 from sapp_ppb.planner.warm_up import compile_kernels
 from sapp_ppb.planner.ways import plan_ways
@@ -73,8 +74,6 @@ def plan_pipeline(
         When an option can not be, or the plan to begin with is none of this problem.
     NoPlanFoundError
         When the limit passed before any plan was found.
-    SolverError
-        When the solver is needed to find a first plan and fails.
     """
     check_options(time_limit_s, gap, seed, threads)
     _check_fix(problem)
@@ -84,6 +83,27 @@ def plan_pipeline(
         check_reordering(problem)
     compile_kernels()  # before the clock starts: a first run compiles for some 20 s
     options: dict[str, Any] = {"gap": gap, "seed": seed, "threads": threads, "watch": watch}
+    met = Met()
+    try:
+        with plans_met(met):
+            return _planned(problem, ways, time_limit_s, known, patience, reorder_stages, options)
+    except KeyboardInterrupt:  # wherever it was, what was met is not lost
+        outcome = met.outcome(problem, seed)
+        if outcome is None:
+            raise
+        return outcome
+
+
+def _planned(
+    problem: Problem,
+    ways: tuple[Way, ...],
+    time_limit_s: float,
+    known: Plan | None,
+    patience: float,
+    reorder_stages: bool,
+    options: dict[str, Any],
+) -> Outcome:
+    """Plan in the way that the problem and the options ask for."""
     if reorder_stages:
         return plan_orders(
             problem,
@@ -242,7 +262,7 @@ def _best_of(problem: Problem, runs: Iterator[Run]) -> Outcome:
         if best is not None and best.plan is not None:
             run.best = simulate(best.plan)
         if best is not None and best.stopped_by is StoppedBy.INTERRUPT:
-            bound_ms = min(bound_ms, lower_bound(run.problem))
+            bound_ms = min(bound_ms, lower_bound(run.problem, BOUNDED * run.budget.stop_s))
             continue
         try:
             outcome = run.outcome()

@@ -27,9 +27,11 @@ def with_cost_of_target(
     -------
     Outcome
         The same, with what is known of plans without the target; unchanged where
-        there is no plan or no target.
+        there is no plan or no target, or where planning was interrupted.
     """
     problem, plan = outcome.problem, outcome.plan
+    if outcome.stopped_by is StoppedBy.INTERRUPT:
+        return outcome
     if plan is None or problem.target is None or outcome.step_ms is None:
         return outcome
     if not target_restricts(problem):
@@ -48,7 +50,8 @@ def with_cost_of_target(
     known = WithoutTarget(
         makespan_ms=min(answer.step_ms, outcome.step_ms), lower_bound_ms=answer.lower_bound_ms or 0.0
     )
-    return _with_bound(replace(outcome, without_target=known), known.lower_bound_ms)
+    told = _with_bound(replace(outcome, without_target=known), known.lower_bound_ms)
+    return replace(told, stopped_by=StoppedBy.INTERRUPT) if answer.stopped_by is StoppedBy.INTERRUPT else told
 
 
 def _with_bound(outcome: Outcome, bound_ms: float) -> Outcome:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from sapp_ppb.errors import NoPlanFoundError, PlannerNote, SolverError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
 from sapp_ppb.planner.baselines import baselines
-from sapp_ppb.planner.proof.bounds import lower_bound
+from sapp_ppb.planner.met import tell_met
+from sapp_ppb.planner.proof.bounds import lower_bound, table_size
 from sapp_ppb.planner.proof.count_program import CountProgram
 from sapp_ppb.planner.proof.exact_chain import ExactChain
 from sapp_ppb.planner.proof.fronts import FrontTooLargeError
@@ -25,7 +26,7 @@ from sapp_ppb.planner.search.budget import Budget
 from sapp_ppb.planner.search.side_by_side import side_by_side
 from sapp_ppb.planner.search.tidy import tidied, tie_rank
 from sapp_ppb.planner.shortage.infeasible import find_shortage
-from sapp_ppb.planner.shortage.least_memory import least_memory
+from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
 from sapp_ppb.simulator.price import price
@@ -49,6 +50,9 @@ _FROM_KNOWN = 4
 _POLISHED, _POLISHING_MOVES = 20, 20_000
 # Cells beyond which counts prove more in the same time than patterns do.
 _MOST_CELLS = 64
+# Share of the time that the first bound may take, and seconds that a number of the tables of the exact
+# program takes before it can be stopped.
+BOUNDED, _EXACT_S = 0.3, 3e-6
 # Seeds of searches side by side are this far apart.
 _SEEDS = 7_919
 # Plans besides the best one that are remembered.
@@ -132,11 +136,9 @@ class Run:
         ------
         NoPlanFoundError
             When the limit passed before any plan was found.
-        SolverError
-            When the solver is needed to find a first plan and fails.
         """
         try:
-            self.bound_ms = lower_bound(self.problem)
+            self.bound_ms = lower_bound(self.problem, BOUNDED * self.budget.stop_s)
             if math.isinf(self.bound_ms):
                 return self._infeasible()
             stopped_by = self._search()
@@ -162,7 +164,7 @@ class Run:
             self._consider(self.known)
             self._go_on(search, search.resume(self.known), self.budget.moves // _FROM_KNOWN)
         if self.best is None and not self._fits_soon(search):
-            least = least_memory(self.problem, time_limit_s=self._remaining())
+            least = least_memory_if_known(self.problem, time_limit_s=self._remaining())
             if least.over_mb > PROVEN * min(self.problem.limit_per_stage_mb):
                 return None
             known = least.plan
@@ -195,6 +197,8 @@ class Run:
         cutoff = None if self.best is None else self.best.step_ms
         if self.problem.interleave > 1 or cutoff is None or cutoff == self._tried_ms:
             return None
+        if _EXACT_S * table_size(self.problem) > self.budget.stop_s:
+            return self._reason_to_stop()
         self._tried_ms = cutoff
         self._report("proof")
         try:
@@ -248,7 +252,7 @@ class Run:
         if self.problem.cells > _MOST_CELLS:
             return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
         try:
-            patterns = list_patterns(self.problem, cutoff)
+            patterns = list_patterns(self.problem, cutoff, self.started + self.budget.stop_s)
         except TooManyPatternsError:
             return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
         return Tree(PatternProgram(self.problem, patterns, cutoff), cutoff, centre)
@@ -306,6 +310,7 @@ class Run:
         self._remember(plan, timeline.step_ms)
         if self.best is None or timeline.step_ms < self.best.step_ms:
             self.best = timeline
+            tell_met(timeline)
 
     def _reason_to_stop(self) -> StoppedBy | None:
         if self.best is not None:

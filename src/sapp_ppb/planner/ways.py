@@ -18,12 +18,13 @@ import numpy as np
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
+from sapp_ppb.planner.met import tell_met
 from sapp_ppb.planner.proof.bounds import lower_bound, work_bound
 from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch, may_be
 from sapp_ppb.planner.search.annealing import Search
 from sapp_ppb.planner.search.budget import Budget, budget_for
 from sapp_ppb.planner.shortage.infeasible import find_shortage
-from sapp_ppb.planner.shortage.least_memory import least_memory
+from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import Timeline, simulate
@@ -85,8 +86,6 @@ def plan_ways(
     ------
     NoPlanFoundError
         When the limit passed before any plan was found.
-    SolverError
-        When the solver is needed to find a first plan and fails.
     """
     started = time.monotonic()
     best, tasted = _taste(ways, time_limit_s / len(ways), seed, known)
@@ -248,7 +247,7 @@ def _taste(
         cutoff_ms = math.inf if best is None else best.step_ms
         bound_ms = bound_within(way.problem, cutoff_ms, 0.0)
         if bound_ms < cutoff_ms:
-            bound_ms = max(bound_ms, lower_bound(way.problem))
+            bound_ms = max(bound_ms, lower_bound(way.problem, seconds))
         found = [simulate(plan) for plan in (_as_plan_of(way.problem, known),) if plan is not None]
         if bound_ms < cutoff_ms:
             moves = int(min(_TASTING_MOVES, _TASTED * budget_for(way.problem, seconds).moves))
@@ -265,6 +264,7 @@ def _taste(
         tasted.append(_Tasted(way=way, timeline=timeline, bound_ms=bound_ms))
         if timeline is not None and (best is None or timeline.step_ms < best.step_ms):
             best = timeline
+            tell_met(timeline)
     return best, tasted
 
 
@@ -274,7 +274,7 @@ def _follows_places(way: Way) -> bool:
 
 def _lightest(way: Way, bound_ms: float) -> tuple[Timeline | None, float]:
     """Take the plan that holds least, where a search finds none that fits."""
-    least = least_memory(way.problem, any_that_fits=True, time_limit_s=_LEAST_MEMORY_S)
+    least = least_memory_if_known(way.problem, any_that_fits=True, time_limit_s=_LEAST_MEMORY_S)
     if least.over_mb > PROVEN * min(way.problem.limit_per_stage_mb):
         return None, math.inf
     timeline = None if least.plan is None else simulate(least.plan)
@@ -302,7 +302,7 @@ def _nothing_fits(ways: Sequence[Way]) -> bool:
     """Whether even what holds least does not fit: all of one type, or the lightest where places decide."""
     followers = [way for way in ways if _follows_places(way)][:1]  # one stands for all of them
     return all(
-        least_memory(way.problem, time_limit_s=_LEAST_MEMORY_S).over_mb
+        least_memory_if_known(way.problem, time_limit_s=_LEAST_MEMORY_S).over_mb
         > PROVEN * min(way.problem.limit_per_stage_mb)
         for way in [*(way for way in ways if not _follows_places(way)), *followers]
     )

@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from sapp_ppb.costs.checks import number_fault, shown
 from sapp_ppb.costs.cost import NOTHING
-from sapp_ppb.costs.layer import Layer, LayerKind, layer_from_times
+from sapp_ppb.costs.layer import Layer, LayerKind
+from sapp_ppb.costs.layer_times import layer_from_times
 from sapp_ppb.costs.model import Model, body_faults, name_faults
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.costs.tied import tied_faults

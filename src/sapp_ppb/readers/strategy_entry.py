@@ -41,7 +41,8 @@ class StrategyEntry:
 
         Examples
         --------
-        >>> from sapp_ppb.costs.layer import LayerKind, layer_from_times
+        >>> from sapp_ppb.costs.layer import LayerKind
+        >>> from sapp_ppb.costs.layer_times import layer_from_times
         >>> layer = layer_from_times(name="Dec", kind=LayerKind.BODY, forward_ms=100)
         >>> link = {"host_mb": 1000, "host_gb_per_s": 10.48576, "hidden_share": 0.4}
         >>> entry = StrategyEntry(name="swap", memory_activation=40, backward_time=None, link=link)

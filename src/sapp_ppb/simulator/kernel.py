@@ -82,7 +82,10 @@ def cache_folders() -> tuple[Path, ...]:
     """Folders to keep compiled kernels in, best first; none of them needs to be writable."""
     name = f"kernels-{_source_hash()}"
     own = _PACKAGE / "__pycache__" / name
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    except RuntimeError:  # a user without a home, as in many containers
+        return (own,)
     return (own, home / "sapp-ppb" / name)
 
 

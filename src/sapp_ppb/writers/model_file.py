@@ -4,7 +4,8 @@ import json
 from os import PathLike
 
 from sapp_ppb.costs.cost import ESTIMATE, EVERYTHING, Cost
-from sapp_ppb.costs.layer import Layer, LayerKind, backward_times
+from sapp_ppb.costs.layer import Layer, LayerKind
+from sapp_ppb.costs.layer_times import backward_times
 from sapp_ppb.costs.model import Model
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.files import write_text_atomic

@@ -1,9 +1,11 @@
 """Bounds that every plan obeys, computed before any search."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.planner.proof.families import PathFamilies
+from sapp_ppb.planner.proof.families import BISECTIONS, PathFamilies
 from sapp_ppb.planner.proof.segments import chain_segments
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked, splits_backward
@@ -12,19 +14,34 @@ Floats = NDArray[np.float64]
 
 # Beyond this many numbers the tables of runs cost more memory and time than the bound is worth.
 _LARGEST_TABLE = 60_000_000
+# Seconds that a number of the tables takes: to be made, and in every bisection; and the fewest that
+# say more than the work bound.
+_MADE_S, _BISECTED_S, _FEWEST = 1e-7, 2.5e-8, 16
 
 
-def lower_bound(problem: Problem) -> float:
+def lower_bound(problem: Problem, within_s: float = math.inf) -> float:
     """
     Milliseconds below which no plan within the limits can be.
 
     The best of the work bound and, for one chunk, the path bound.
+
+    Parameters
+    ----------
+    within_s
+        Seconds that it is worth, as a size and not by the clock: on hundreds of layers and
+        dozens of stages the path bound is left with fewer digits, or out.
     """
     bounds = [work_bound(problem)]
-    size = problem.stages * (problem.model.body_count + 1) ** 2
-    if problem.interleave == 1 and size <= _LARGEST_TABLE:
-        bounds.append(path_bound(problem))
+    size = table_size(problem)
+    bisections = min((within_s - _MADE_S * size) / (_BISECTED_S * size), BISECTIONS)
+    if problem.interleave == 1 and size <= _LARGEST_TABLE and bisections >= _FEWEST:
+        bounds.append(path_bound(problem, int(bisections)))
     return max(bounds)
+
+
+def table_size(problem: Problem) -> int:
+    """Numbers in a table of the runs of every stage."""
+    return int(problem.stages * (problem.model.body_count + 1) ** 2)
 
 
 def work_bound(problem: Problem) -> float:
@@ -119,7 +136,7 @@ def _least_waits(problem: Problem) -> Floats:
     return np.array([sum(cell_ms[:cell]) for cell in first])
 
 
-def path_bound(problem: Problem) -> float:
+def path_bound(problem: Problem, bisections: int = BISECTIONS) -> float:
     """
     Smallest T at which some plan with one chunk keeps LB1 to LB4 on every stage.
 
@@ -134,4 +151,4 @@ def path_bound(problem: Problem) -> float:
     >>> round(path_bound(problem), 9)  # LB1 on stage 1: 3 + 4 * 3, the optimum (M + S - 1) * 3
     15.0
     """
-    return PathFamilies(problem, chain_segments(problem)).bound()
+    return PathFamilies(problem, chain_segments(problem)).bound(bisections)

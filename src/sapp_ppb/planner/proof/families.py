@@ -32,7 +32,7 @@ from sapp_ppb.simulator.price import least_share_worked, splits_backward
 
 Floats = NDArray[np.float64]
 
-_BISECTIONS = 60
+BISECTIONS = 60  # more than it takes to the last digit
 
 
 class PathFamilies:
@@ -63,11 +63,11 @@ class PathFamilies:
         self._stages, self._size = segments.total_ms.shape[:2]
         self._rest_ms = self._least_rest(np.isfinite(segments.total_ms))
 
-    def bound(self) -> float:
+    def bound(self, bisections: int = BISECTIONS) -> float:
         """
         Smallest T, by bisection, at which every stage can keep the families.
 
-        Infinite when no split fits.
+        Infinite when no split fits.  After fewer bisections it is a smaller one, and a bound as well.
         """
         total = float(self._rest_ms[0, 0])
         if not np.isfinite(total):
@@ -75,7 +75,7 @@ class PathFamilies:
         low, high = 0.0, total * (self._micro_batches + 2 * self._stages) + max(self._extra_ms)
         while not self._reaches_end(high):
             low, high = high, 2 * high
-        for _ in range(_BISECTIONS):
+        for _ in range(bisections):
             middle = (low + high) / 2
             if self._reaches_end(middle):
                 high = middle

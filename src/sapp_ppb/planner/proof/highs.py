@@ -1,6 +1,7 @@
 """The only file that knows the solver: linear and integer programs through HiGHS."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.errors import SolverError
+from sapp_ppb.interrupts import held_interrupts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+# A bound may be above the value of its point by so much, as a share: HiGHS's own tolerance, and more.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,6 +41,27 @@ class Solution:
     column_duals: Floats
 
 
+class _Model:
+    """A model of HiGHS, whose every fault is a SolverError."""
+
+    def __init__(self, model: Any, failed: Any) -> None:
+        self._model, self._failed = model, failed
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            try:
+                answer = getattr(self._model, name)(*arguments)
+            except Exception as error:
+                raise SolverError(f"HiGHS failed in {name}: {error}") from error
+            if (
+                isinstance(answer, type(self._failed)) and answer == self._failed and name != "run"
+            ):  # what a run came to is asked for by itself
+                raise SolverError(f"HiGHS refused {name}")
+            return answer
+
+        return call
+
+
 class LinearProgram:
     """
     A minimisation that grows by columns and rows.
@@ -59,11 +84,13 @@ class LinearProgram:
     def __init__(self, *, devex: bool = False) -> None:
         try:
             import highspy
-        except ImportError as error:
+        except ModuleNotFoundError as error:
             raise SolverError("the solver HiGHS is not installed; pip install highspy") from error
+        except Exception as error:  # a library that is broken, or of another machine
+            raise SolverError(f"the solver HiGHS can not be loaded: {error}") from error
         self._highspy = highspy
         # The wrapper class greets on stdout when it is made; its base class is silent.
-        self._model: Any = getattr(highspy, "_Highs", highspy.Highs)()
+        self._model: Any = _Model(getattr(highspy, "_Highs", highspy.Highs)(), highspy.HighsStatus.kError)
         self._infinity = highspy.kHighsInf
         for option, value in (
             ("output_flag", False),
@@ -108,8 +135,10 @@ class LinearProgram:
     def set_bounds(self, columns: Ints, lower: Floats, upper: Floats) -> None:
         """Change the bounds of many columns."""
         if len(columns):
-            limit = np.clip(upper, None, self._infinity)
-            self._model.changeColsBounds(len(columns), columns.astype(np.int32), lower, limit)
+            # HiGHS before 1.8 reads its arrays as if they had no gaps, whatever their strides.
+            low = np.ascontiguousarray(lower, np.float64)
+            high = np.ascontiguousarray(np.clip(upper, None, self._infinity), np.float64)
+            self._model.changeColsBounds(len(columns), columns.astype(np.int32), low, high)
 
     def slack_rows(self, first: int) -> NDArray[np.bool_]:
         """Whether each row from ``first`` on did not bind in the last solve; shape (rows - first,)."""
@@ -161,6 +190,23 @@ class LinearProgram:
         return self._read(finished=status == kinds.kOptimal, relaxed=relaxed)
 
     def _run(self) -> Any:
+        """Run; a Ctrl-C comes through soon, and not when the solver is done."""
+        with held_interrupts(patient=True) as asked:  # raised inside of the solver it would end the process
+
+            def stop(kind: Any, message: str, told: Any, answer: Any, data: Any) -> None:
+                if asked():
+                    answer.user_interrupt = True
+
+            kinds = self._highspy.cb.HighsCallbackType
+            self._model.setCallback(stop, None)
+            for kind in (kinds.kCallbackMipInterrupt, kinds.kCallbackSimplexInterrupt):
+                self._model.startCallback(kind)
+            try:
+                return self._run_to_an_end()
+            finally:
+                self._model.setCallback(None, None)
+
+    def _run_to_an_end(self) -> Any:
         """Run, and once more in another way where the solver gives up on its first."""
         kinds = self._highspy.HighsModelStatus
         self._model.run()
@@ -189,13 +235,24 @@ class LinearProgram:
         elif finished:
             bound = objective
         solution = self._model.getSolution()
+        values = np.array(solution.col_value) if feasible else None
+        self._check(values, objective, bound)
         return Solution(
-            values=np.array(solution.col_value) if feasible else None,
+            values=values,
             objective=objective,
             bound=bound,
             row_duals=np.array(solution.row_dual),
             column_duals=np.array(solution.col_dual),
         )
+
+    def _check(self, values: Floats | None, objective: float, bound: float) -> None:
+        """Refuse an answer that can be none; every plan made of one is timed and weighed anew besides."""
+        wrong = math.isnan(bound) or math.isnan(objective)
+        if values is not None:
+            wrong = wrong or len(values) != self._columns or not np.isfinite(values).all()
+            wrong = wrong or bound > objective + _ROUNDING * max(1.0, abs(objective))
+        if wrong:
+            raise SolverError("HiGHS gave an answer that can not be: its values or its bound are no solution")
 
 
 def _sparse(terms: dict[int, float]) -> tuple[NDArray[np.int32], Floats]:

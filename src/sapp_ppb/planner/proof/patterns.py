@@ -7,6 +7,8 @@ only those are listed that no other beats in the backward time of every chunk,
 since no path gets longer when a backward gets shorter.
 """
 
+import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -90,14 +92,14 @@ class StagePatterns:
         return np.stack(per_chunk, axis=2)
 
 
-def list_patterns(problem: Problem, cutoff_ms: float) -> list[StagePatterns]:
+def list_patterns(problem: Problem, cutoff_ms: float, deadline: float = math.inf) -> list[StagePatterns]:
     """
     List the patterns of every stage that can be in a plan as fast as a cutoff.
 
     Raises
     ------
     TooManyPatternsError
-        When there are too many.
+        When there are too many, or too many to be listed before a deadline of ``time.monotonic``.
     """
     tables = layer_tables(problem)
     slowest = most_work_ms(problem, cutoff_ms * (1 + _ROUNDING)).tolist()
@@ -105,6 +107,8 @@ def list_patterns(problem: Problem, cutoff_ms: float) -> list[StagePatterns]:
     patterns = []
     try:
         for stage in range(problem.stages):
+            if time.monotonic() > deadline:
+                raise TooManyPatternsError
             patterns.append(_Stage(problem, tables, stage, slowest[stage]).patterns(fronts))
             if sum(len(each.layers) for each in patterns) > _MOST_PATTERNS:
                 raise TooManyPatternsError

@@ -22,12 +22,14 @@ With one chunk a stage the answer comes by dynamic programming, in ``least_memor
 
 import itertools
 import math
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
+from sapp_ppb.errors import PlannerNote, SolverError
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.proof.highs import LinearProgram
 from sapp_ppb.planner.proof.menus import menus
@@ -97,6 +99,17 @@ def least_memory(
     else:
         answer = _by_program(problem, tables, variants, one_limit, any_that_fits, time_limit_s)
     return answer if answer.plan is None or _is_allowed(answer.plan) else replace(answer, plan=None)
+
+
+def least_memory_if_known(
+    problem: Problem, *, any_that_fits: bool = False, time_limit_s: float
+) -> LeastMemory:
+    """Do as ``least_memory``; where the solver fails no plan is known, and nothing is proven."""
+    try:
+        return least_memory(problem, any_that_fits=any_that_fits, time_limit_s=time_limit_s)
+    except SolverError as error:
+        warnings.warn(f"whether any plan fits is not proven: {error}", PlannerNote, stacklevel=3)
+        return LeastMemory(plan=None, over_mb=-math.inf)
 
 
 def _is_allowed(plan: Plan) -> bool:

@@ -1,18 +1,18 @@
-"""Problem: what is given, and the faults it can have before any planning."""
+"""Problem: what is given."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
-from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, RecomputeType, Strategy
-from sapp_ppb.costs.checks import shown
+from sapp_ppb.costs import Layer, LayerKind, Model, RecomputeType, Strategy
 from sapp_ppb.costs.even import even_cells, most_live
-from sapp_ppb.costs.margin import margin_faults, margin_share, plain_margin
-from sapp_ppb.costs.per_stage import PerStage, listed, per_stage_faults, plain, speed_faults, spread
+from sapp_ppb.costs.margin import margin_share, plain_margin
+from sapp_ppb.costs.per_stage import PerStage, listed, plain, spread
 from sapp_ppb.errors import InputError
 from sapp_ppb.fix import Fix
+from sapp_ppb.problem.faults import field_faults, joint_faults, order_faults
 from sapp_ppb.schedules import (
     Flavour,
     MicroBatchGroup,
@@ -23,7 +23,6 @@ from sapp_ppb.schedules import (
     StageCosts,
     build_schedule,
     default_name,
-    ops_fault,
     usual_chunks,
 )
 
@@ -140,27 +139,16 @@ class Problem:
             object.__setattr__(self, "interleave", usual_chunks(self.schedule))
         for field in _PER_STAGE:
             object.__setattr__(self, field, listed(getattr(self, field)))
-        faults = [
-            *self._size_faults(),
-            *self._quantity_faults(),
-            *self._mode_faults(),
-            *_recompute_faults(self.recompute, self.model),
-        ]
+        faults = field_faults(self)
         if not faults:
             object.__setattr__(self, "recompute", _types(self.recompute, self.model))
             object.__setattr__(self, "memory_margin", plain_margin(self.memory_margin))
-            faults = [
-                *self._chain_faults(),
-                *self._margin_faults(),
-                *self._type_faults(),
-                *self._working_set_faults(),
-                *self._fix_faults(),
-            ]
+            faults = joint_faults(self)
         if faults:
             raise InputError("problem", faults)
         object.__setattr__(self, "schedule", self.schedule_name)
         object.__setattr__(self, "overlap_factor", float(self.overlap_factor))
-        faults = self._order_faults()
+        faults = order_faults(self)
         if faults:
             raise InputError("problem", faults)
         # Only now: a list of equal numbers may still be of a wrong length.
@@ -168,143 +156,6 @@ class Problem:
             object.__setattr__(self, field, plain(getattr(self, field)))
         if self.stage_speed == 1.0:
             object.__setattr__(self, "stage_speed", None)
-
-    def _size_faults(self) -> list[str]:
-        faults = [
-            f"{option} must be a whole number of at least {least} (got {value!r})"
-            for option, value, least in (
-                ("stages", self.stages, 1),
-                ("micro-batches", self.micro_batches, 1),
-                ("interleave", self.interleave, 1),
-                ("min-layers", self.min_layers_per_cell, 0),
-                ("sequence-chunks", self.sequence_chunks, 1),
-            )
-            if isinstance(value, bool) or not isinstance(value, int) or value < least
-        ]
-        most = self.max_recompute_types
-        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
-            faults.append(f"max-recompute-types must be a whole number of at least 0 (got {most!r})")
-        if faults:
-            return faults
-        too_many = ops_fault(self.stages, self.interleave, self.micro_batches * self.sequence_chunks)
-        return [too_many] if too_many else []
-
-    def _quantity_faults(self) -> list[str]:
-        whole = isinstance(self.stages, int) and self.stages >= 1
-        # Without a usable number of stages there is no length that a list should have.
-        stages = (self.stages,) if whole else ()
-        edges = (max(self.stages - 1, 1), self.stages) if whole else ()
-        return [
-            *per_stage_faults("memory-limit", self.memory_limit_mb, stages, "MB"),
-            *per_stage_faults("constant-memory", self.constant_memory_mb, stages, "MB"),
-            *per_stage_faults("p2p", self.p2p_ms, edges, "ms"),
-            *per_stage_faults("step-extra", self.step_extra_ms, stages, "ms"),
-            *speed_faults(self.stage_speed, stages),
-            *margin_faults(self.memory_margin),
-        ]
-
-    def _mode_faults(self) -> list[str]:
-        factor, modes, flavours = self.overlap_factor, ", ".join(P2PMode), ", ".join(Flavour)
-        usable = isinstance(factor, int | float) and not isinstance(factor, bool)
-        checks = (
-            (usable and 0 <= factor <= 1, f"overlap-factor must be from 0 to 1 (got {shown(factor)})"),
-            (
-                isinstance(self.p2p_mode, P2PMode),
-                f"p2p-mode must be one of {modes} (got {shown(self.p2p_mode)})",
-            ),
-            (
-                self.flavour is None or isinstance(self.flavour, Flavour),
-                f"flavour must be one of {flavours} (got {shown(self.flavour)})",
-            ),
-        )
-        return [fault for right, fault in checks if not right]
-
-    def _order_faults(self) -> list[str]:
-        """Find what only the order shows; ScheduleError when there is none."""
-        faults, order = [], self.order
-        if len(self.hop_ms) < self._edges:
-            faults.append(
-                f"p2p must list {self._edges} edges, the last one from stage {self.stages - 1} back to "
-                f"stage 0 between chunks (got {len(self.hop_ms)})"
-            )
-        if self.overlap_factor > 0.0 and not order.pairs:
-            faults.append(
-                f"overlap-factor is for schedules with overlapped pairs, and {order.name} has none; "
-                f"leave it out or use {ScheduleName.DUALPIPEV.value}"
-            )
-        if not order.splits_backward:
-            return faults
-        return faults + [
-            f"{order.name} splits the backward, and layer {shown(layer.name)} does not let it: {fault}; "
-            "give weight_grad_time in the model file"
-            for layer in self.model.layers
-            if (fault := layer.split_fault(self.considered(layer)))
-        ]
-
-    def _margin_faults(self) -> list[str]:
-        if self.memory_margin == 0.0:
-            return []
-        if self.memory_limit_mb is None:
-            return ["memory-margin is kept free of a memory limit, and there is none; give --memory-limit"]
-        least = min(spread(self.memory_limit_mb, self.stages))
-        if isinstance(self.memory_margin, str) or self.memory_margin < least:
-            return []
-        return [
-            f"memory-margin must be below the memory limit of {least:,.10g} MB "
-            f"(got {self.memory_margin:,.10g} MB)"
-        ]
-
-    def _type_faults(self) -> list[str]:
-        return [
-            f"layer {shown(layer.name)} can be {_labels(layer.considered)}, and {self._allowing()}; "
-            "allow one of the layer's types too, or give the memory of another type in the model file"
-            for layer in self.model.bodies
-            if not self.considered(layer)
-        ]
-
-    def _allowing(self) -> str:
-        """Say what leaves a layer without a type."""
-        silent = (
-            ""
-            if self.target is None or len(self.model.types) == len(Recompute)
-            else (f"the target {self.target} has no words for {_labels(self.model.types[len(Recompute) :])}")
-        )
-        allowed = "" if self.recompute is None else f"recompute allows only {_labels(self.recompute)}"
-        return " and ".join(filter(None, (allowed, silent)))
-
-    def _working_set_faults(self) -> list[str]:
-        if not self.recompute_working_set:
-            return []
-        return [
-            f"recompute-working-set needs the activation memory of {shown(layer.name)} under none, which is "
-            "what it holds again; give it in the model file"
-            for layer in self.model.bodies
-            if Recompute.NONE not in layer.considered
-        ]
-
-    def _fix_faults(self) -> list[str]:
-        """Faults of what is fixed; only called once the sizes are known to be right."""
-        if self.fix is None:
-            return []
-        faults = self.fix.faults(self.model, self.stages, self.interleave)
-        if faults:
-            return faults
-        least = [self.least_layers(cell) for cell in range(self.cells)]
-        considered = [self.considered(layer) for layer in self.model.bodies]
-        return [
-            *(self.fix.size_faults(least) if self.fix.layers is not None else []),
-            *self.fix.recompute_faults(self.model, considered, self.max_recompute_types),
-        ]
-
-    def _chain_faults(self) -> list[str]:
-        needed = sum(self.least_layers(cell) for cell in range(self.cells))
-        if self.model.body_count >= needed:
-            return []
-        return [
-            f"{self.model.body_count} BODY layers are too few for {self.stages} stages x "
-            f"{self.interleave} chunks, which need {needed}; "
-            "use fewer stages or chunks, or allow empty cells with --min-layers 0"
-        ]
 
     @property
     def cells(self) -> int:
@@ -450,7 +301,7 @@ class Problem:
         return tuple(ms + self.model.hop_ms for ms in spread(self.p2p_ms, self.stages))
 
     @property
-    def _edges(self) -> int:
+    def edges(self) -> int:
         """Edges that the order uses: neighbours, and the wrap when chunks loop around."""
         places = [self.order.placement.stage_of(cell, self.stages) for cell in range(self.cells)]
         wraps = any(abs(here - there) > 1 for here, there in pairwise(places))
@@ -477,24 +328,7 @@ class Problem:
         return 0 if holds_head or holds_tail else self.min_layers_per_cell
 
 
-def _recompute_faults(recompute: object, model: Model) -> list[str]:
-    if recompute is None:
-        return []
-    types = frozenset(model.types)
-    if (
-        isinstance(recompute, Sequence)
-        and recompute
-        and all(isinstance(r, Recompute | Strategy) and r in types for r in recompute)
-    ):
-        return []
-    return [f"recompute must list at least one of {_labels(model.types)} (got {shown(recompute)})"]
-
-
 def _types(recompute: Sequence[RecomputeType] | None, model: Model) -> tuple[RecomputeType, ...] | None:
     """Sort the types that are allowed; None for all of them, so that equal problems compare equal."""
     whole = recompute is None or set(recompute) == set(model.types)
     return None if recompute is None or whole else tuple(sorted(set(recompute)))
-
-
-def _labels(types: Iterable[RecomputeType]) -> str:
-    return ", ".join(r.label for r in types)
