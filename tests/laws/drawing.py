@@ -2,23 +2,26 @@
 Random problems of every size that people plan, each made of its number alone.
 
 A number is a problem, its time limit and its seed, on every machine: what breaks a law is told
-by its number.  Half of the problems are small enough for all their plans to be listed.
+by its number.  Most problems are small enough for all their plans to be listed.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from random import Random
+from typing import Any
 
-from sapp_ppb.costs import Layer, LayerKind, Model, Recompute
+from sapp_ppb.costs import Layer, LayerKind, Model
 from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.errors import InputError, ScheduleError
+from sapp_ppb.fix import Fix
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.planning import type_sets
 from sapp_ppb.problem import Problem
-from sapp_ppb.schedules import ScheduleName, build_schedule
+from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets import TARGETS, target_named
+from tests.laws.units import with_memory, with_times
 from tests.planner.brute_force import small_problem
 from tests.reference import reference
 from tests.strategies import (
@@ -33,6 +36,7 @@ from tests.strategies import (
 )
 
 MOST_STAGES, MOST_CHUNKS, MOST_MICRO_BATCHES, MOST_KINDS = 16, 4, 64, 4
+SIZES = ("small", "middle", "large")
 # Plans of a small problem: all are listed, and those that fit are looked for by the slow reference.
 MOST_PLANS = 1_500
 # Schedules of which the sizes choose; the others of all sizes come by ``random_mode``.
@@ -58,33 +62,50 @@ class Drawn:
         What it was made of.
     size
         ``small`` where all plans can be listed, else ``middle`` or ``large``.
-    seconds, seed, reorder_stages
-        Options of ``plan_pipeline``.
+    seconds, options
+        Time limit and options of ``plan_pipeline``.
     """
 
     number: int
     size: str
     problem: Problem
     seconds: float
-    seed: int
-    reorder_stages: bool
+    options: Mapping[str, Any]
+
+    @property
+    def reorders(self) -> bool:
+        """Whether the planner chooses which device does the work of which stage."""
+        return bool(self.options["reorder_stages"])
 
 
 def drawn(number: int) -> Drawn:
     """Make the problem of a number; the same at any time."""
     rng = Random(f"problem {number}")
-    is_small = rng.random() < 0.5
-    problem = _small(rng) if is_small else _any_size(rng)
+    is_small = rng.random() < 0.6
+    problem = _in_other_units(rng, _small(rng) if is_small else _any_size(rng))
     ops = sum(len(row) for row in problem.order.rows)
-    unequal = isinstance(problem.stage_speed, tuple)
+    differ = isinstance(problem.stage_speed, tuple) and problem.fix is None and problem.stages <= 4
     return Drawn(
         number=number,
         size="small" if is_small else "middle" if ops < _LARGE else "large",
         problem=problem,
-        seconds=rng.choice([0.01, 0.02, 0.05]),
-        seed=rng.randrange(2**32),
-        reorder_stages=unequal and problem.fix is None and problem.stages <= 4 and rng.random() < 0.3,
+        # Long enough for a search and some branching; the work is sized to it, and some takes longer.
+        seconds=rng.choice([0.01, 0.01, 0.01, 0.02, 0.02, 0.02, 0.05, 0.05, 0.2]),
+        options={
+            "seed": rng.randrange(2**32),
+            "reorder_stages": differ and rng.random() < 0.3,
+            "threads": rng.choice([1] * 15 + [3]),
+            "gap": rng.choice([0.0] * 15 + [0.05]),
+        },
     )
+
+
+def _in_other_units(rng: Random, problem: Problem) -> Problem:
+    """Give a fifth of the problems times and memory of other orders of magnitude, as of other units."""
+    if rng.random() >= 0.2:
+        return problem
+    share = rng.choice([1e-4, 1e-2, 1e3, 1e5])
+    return with_memory(with_times(problem, rng.choice([1e-4, 1e-2, 1e3, 1e5])), share)
 
 
 def _small(rng: Random) -> Problem:
@@ -181,7 +202,7 @@ def _special(rng: Random, problem: Problem) -> Problem:
 def _limited(rng: Random, problem: Problem) -> Problem:
     """Give a problem limits, from hopeless to none, around what two of its plans hold."""
     peaks = [max(pair) for pair in zip(*(_peaks(rng, problem) for _ in range(2)), strict=True)]
-    factor = rng.choice([0.3, 0.6, 0.8, 0.9, 1.0, rng.uniform(0.5, 1.5), 2.0])
+    factor = rng.choice([0.4, 0.8, 0.9, 1.0, 1.0, rng.uniform(0.7, 1.6), 2.0])
     limits: list[PerStage | None] = [
         None,
         max(peaks) * factor,
@@ -191,8 +212,8 @@ def _limited(rng: Random, problem: Problem) -> Problem:
         tuple(peak * rng.uniform(0.7, 1.5) for peak in peaks),
     ]
     limit = rng.choice(limits)
-    margin = rng.choice([0.0, 0.0, 0.0, "5%"]) if limit is not None else 0.0
-    return replace(problem, memory_limit_mb=limit, memory_margin=margin)
+    margins: list[float | str] = [0.0, 0.0, 0.0, "5%" if limit is not None else 0.0]
+    return replace(problem, memory_limit_mb=limit, memory_margin=rng.choice(margins))
 
 
 def _peaks(rng: Random, problem: Problem) -> tuple[float, ...]:
@@ -217,7 +238,7 @@ def _restricted(rng: Random, problem: Problem) -> Problem | None:
         return None
 
 
-def _fix(rng: Random, plan: Plan) -> object:
+def _fix(rng: Random, plan: Plan) -> Fix:
     return rng.choice([plan.split, plan.recompute])
 
 
