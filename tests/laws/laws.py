@@ -18,7 +18,7 @@ from sapp_ppb.costs import LayerKind
 from sapp_ppb.errors import PlannerNote
 from sapp_ppb.plan import Outcome, Plan, Status
 from sapp_ppb.planner import baselines
-from sapp_ppb.planner.run import may_be
+from sapp_ppb.planner.allowed import may_be
 from sapp_ppb.readers.plan_file import read_plan
 from sapp_ppb.simulator import simulate
 from sapp_ppb.targets import target_named

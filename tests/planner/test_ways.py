@@ -192,3 +192,28 @@ def test_the_same_seed_gives_the_same_plan():
     first, second = (plan_pipeline(problem, seed=3) for _ in range(2))
     assert first.plan == second.plan
     assert first.lower_bound_ms == second.lower_bound_ms
+
+
+def test_a_limit_that_is_told_does_for_what_the_target_can_say():
+    # (2, 2) layers of 10 MB, two live on stage 0: all BOTH hold 2 x (10 + 2 x 2) = 28 MB, which torchtitan
+    # can not say; all SELECTIVE 2 x (10 + 2 x 8) = 52.  With (1, 3) stage 1 holds 3 x 18 = 54.
+    body = layer_from_times(
+        name="body",
+        kind=LayerKind.BODY,
+        count=4,
+        forward_ms=1,
+        parameter_mb=10,
+        activation_mb={Recompute.NONE: 20, Recompute.SELECTIVE: 8, Recompute.BOTH: 2},
+    )
+    problem = Problem(
+        model=Model(name="m", layers=(body,)),
+        stages=2,
+        micro_batches=4,
+        target="torchtitan",
+        memory_limit_mb=30.0,
+    )
+    shortage = plan_pipeline(problem, time_limit_s=0.5).shortage
+    assert shortage is not None
+    assert (shortage.smallest_limit_mb, shortage.proven) == (52.0, False)
+    assert ("memory_limit_mb", 52.0) in shortage.remedies
+    assert plan_pipeline(replace(problem, memory_limit_mb=52.0), time_limit_s=0.5).plan is not None

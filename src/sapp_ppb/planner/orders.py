@@ -19,9 +19,10 @@ import numpy as np
 
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
+from sapp_ppb.planner.allowed import may_be
 from sapp_ppb.planner.baselines import baselines
 from sapp_ppb.planner.proof.bounds import any_order_bound, lower_bound
-from sapp_ppb.planner.run import PROVEN, Run, Watch, may_be
+from sapp_ppb.planner.run import PROVEN, Run, Watch
 from sapp_ppb.planner.search.annealing import Search
 from sapp_ppb.planner.search.budget import Budget, budget_for
 from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
