@@ -25,7 +25,7 @@ from pprint import pprint
 from sapp_ppb.planner.warm_up import compile_kernels
 from tests.laws.asked import Asked
 from tests.laws.drawing import SIZES, drawn
-from tests.laws.laws import LAWS, Tried, digest_of, try_laws
+from tests.laws.laws import AN_ANSWER, LAWS, Tried, digest_of, try_laws
 
 # Numbers that a seed has for itself.
 _A_SEED = 10_000_000
@@ -98,7 +98,7 @@ def _lost(number: int, words: str) -> Tried:
         schedule="",
         status=_STATUSES[-1],
         held=(),
-        broken={"an answer": words},
+        broken={AN_ANSWER: words},
         digest=None,
         late_s=0.0,
     )

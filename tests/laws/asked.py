@@ -1,13 +1,15 @@
 """What the planner says of a drawn problem and of its neighbours, each asked once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
+from typing import Any
 
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, StoppedBy
 from sapp_ppb.planner import plan_pipeline
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import ScheduleName
 from tests.laws.drawing import Drawn
 from tests.laws.units import times
 
@@ -123,3 +125,22 @@ def _one_type_less(rng: Random, problem: Problem) -> tuple[Problem, Problem] | N
 def _more_types_mixed(rng: Random, problem: Problem) -> tuple[Problem, Problem] | None:
     most = problem.max_recompute_types
     return None if most is None else (problem, problem.changed(max_recompute_types=most + 1))
+
+
+def changed_by(problem: Problem, change: str, value: float | str) -> Problem:
+    """Give the problem with a single change, as a shortage names it."""
+    given: dict[str, Any] = {change: value}
+    if change == "constant_memory_less_by_mb":
+        less = float(value)
+        given = {"constant_memory_mb": tuple(max(0.0, mb - less) for mb in problem.constant_per_stage_mb)}
+    elif change == "fix":
+        given = {"fix": None}
+    elif change == "recompute":
+        given = {"recompute": (*(problem.recompute or ()), problem.model.type_named(str(value)))}
+    elif change == "schedule":
+        given = {"schedule": ScheduleName(str(value)), "micro_batch_group": None}
+    elif change == "interleave" and value == 1:
+        given = {"interleave": 1, "schedule": None, "micro_batch_group": None}
+    elif change == "stages":
+        given |= {"p2p_ms": 0.0, "stage_speed": None, "step_extra_ms": 0.0}
+    return replace(problem, **given)

@@ -17,7 +17,7 @@ from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.errors import InputError, ScheduleError
 from sapp_ppb.fix import Fix
 from sapp_ppb.plan import Plan
-from sapp_ppb.planner.planning import type_sets
+from sapp_ppb.planner.planning import check_fix, type_sets
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets import TARGETS, target_named
@@ -233,7 +233,10 @@ def _restricted(rng: Random, problem: Problem) -> Problem | None:
     try:
         problem = replace(problem, **changes)  # type: ignore[arg-type]
         type_sets(problem)  # refuses a number of types with which some layer has none
-        return replace(problem, fix=_fix(rng, random_plan(rng, problem))) if rng.random() < 0.1 else problem
+        if rng.random() < 0.1:
+            problem = replace(problem, fix=_fix(rng, random_plan(rng, problem)))
+            check_fix(problem)  # refuses what the target can not say
+        return problem
     except InputError:
         return None
 
@@ -250,6 +253,7 @@ def _for_a_target(rng: Random, problem: Problem) -> Problem:
         try:
             said = replace(problem, target=name)
             if not target_named(name).refuses(said) and target_named(name).ways(said):
+                check_fix(said)
                 return said
         except (InputError, ScheduleError):
             continue

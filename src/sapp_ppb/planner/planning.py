@@ -76,7 +76,7 @@ def plan_pipeline(
         When the limit passed before any plan was found.
     """
     check_options(time_limit_s, gap, seed, threads)
-    _check_fix(problem)
+    check_fix(problem)
     known = None if warm_start is None else _plan_for(problem, warm_start)
     ways = _ways(problem)
     if reorder_stages:
@@ -185,8 +185,15 @@ def _ways(problem: Problem) -> tuple[Way, ...]:
     return ways
 
 
-def _check_fix(problem: Problem) -> None:
-    """Refuse recompute that is fixed as the target can not say it."""
+def check_fix(problem: Problem) -> None:
+    """
+    Refuse recompute that is fixed as the target can not say it.
+
+    Raises
+    ------
+    InputError
+        Naming the cells.
+    """
     if problem.fix is None or not is_nested(problem.target):
         return
     kept = problem.fix.recomputed.sum(axis=0)
