@@ -344,8 +344,10 @@ def _needed_mb(shortage: Shortage) -> float:
 
 def _is_open(problem: Problem, change: str, value: float | str) -> bool:
     """Whether a change is of what was asked for, and leaves what the target can say."""
-    if change in ("fix", "recompute"):
-        return getattr(problem, change) is not None
+    if change == "recompute":  # a way allows fewer types than the problem
+        return problem.recompute is not None and problem.model.type_named(str(value)) not in problem.recompute
+    if change == "fix":
+        return problem.fix is not None
     if change != "schedule":
         return True
     try:

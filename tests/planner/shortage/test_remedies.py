@@ -157,3 +157,29 @@ def test_what_is_fixed_as_the_target_can_not_say_it_is_told_as_that_and_not_as_s
     assert shortage is not None
     assert (shortage.stage, shortage.over_mb, shortage.smallest_limit_mb) == (None, None, None)
     assert shortage.remedies == (("fix", "none"),)
+
+
+def test_a_type_that_is_allowed_and_not_mixed_is_told_as_one_more_to_mix():
+    # (2, 2) layers: NONE 2 x 50 = 100 MB on stage 0, SELECTIVE 2 x 26 = 52; all may be used, none mixed.
+    problem = problem_of(4, memory_limit_mb=60.0, max_recompute_types=0)
+    outcome = plan_pipeline(problem, time_limit_s=0.5)
+    assert outcome.shortage is not None
+    remedies = dict(outcome.shortage.remedies)
+    assert remedies["max_recompute_types"] == 1
+    assert "recompute" not in remedies
+    assert plan_pipeline(replace(problem, max_recompute_types=1), time_limit_s=0.5).plan is not None
+
+
+def test_what_takes_a_type_and_a_wider_mix_is_no_single_change():
+    # SELECTIVE would do, but is neither allowed nor would there be room for it in the mix.
+    problem = problem_of(4, memory_limit_mb=60.0, max_recompute_types=0, recompute=(NONE,))
+    outcome = plan_pipeline(problem, time_limit_s=0.5)
+    assert outcome.shortage is not None
+    assert not {"recompute", "max_recompute_types"} & dict(outcome.shortage.remedies).keys()
+
+
+def test_the_mix_that_asks_for_the_lowest_limit_is_told():
+    # With FULL beside NONE, 2 x 14 = 28 MB would do, with SELECTIVE 52; each of both is proven.
+    outcome = plan_pipeline(problem_of(4, memory_limit_mb=20.0, max_recompute_types=1), time_limit_s=0.5)
+    assert outcome.shortage is not None
+    assert (outcome.shortage.smallest_limit_mb, outcome.shortage.proven) == (28.0, True)
