@@ -236,9 +236,14 @@ def _restricted(rng: Random, problem: Problem) -> Problem | None:
         if rng.random() < 0.1:
             problem = replace(problem, fix=_fix(rng, random_plan(rng, problem)))
             check_fix(problem)  # refuses what the target can not say
-        return problem
+        return None if _is_refused(problem) else problem
     except InputError:
         return None
+
+
+def _is_refused(problem: Problem) -> bool:
+    """Whether what is fixed leaves a cell empty that the target wants filled, say."""
+    return problem.target is not None and bool(target_named(problem.target).refuses(problem))
 
 
 def _fix(rng: Random, plan: Plan) -> Fix:

@@ -19,6 +19,7 @@ from sapp_ppb.errors import PlannerNote
 from sapp_ppb.plan import Outcome, Plan, Status
 from sapp_ppb.planner import baselines
 from sapp_ppb.planner.allowed import may_be
+from sapp_ppb.planner.ways import as_plan_of
 from sapp_ppb.readers.plan_file import read_plan
 from sapp_ppb.simulator import simulate
 from sapp_ppb.targets import target_named
@@ -258,12 +259,12 @@ def warm_start_is_no_slower(asked: Asked) -> bool:
 
 
 def no_baseline_is_faster(asked: Asked) -> bool:
-    """No even split or bottleneck partition that fits, and that may be, is faster."""
+    """No even split or bottleneck partition that fits, and that is one to be planned, is faster."""
     outcome = asked.outcome
     tried = False
     for baseline in baselines(asked.problem):
         timeline = simulate(baseline.plan)
-        if not (timeline.fits_memory and may_be(baseline.plan)):
+        if not (timeline.fits_memory and may_be(baseline.plan) and _is_planned(baseline.plan)):
             continue
         tried = True
         require(outcome is not None and outcome.plan is not None, f"no plan, and {baseline.name} fits")
@@ -271,6 +272,17 @@ def no_baseline_is_faster(asked: Asked) -> bool:
         slower = _step_ms(outcome) > timeline.step_ms * (1 + _SAME)
         require(not slower, f"{_step_ms(outcome)!r} ms, {baseline.name} {timeline.step_ms!r}")
     return tried
+
+
+def _is_planned(plan: Plan) -> bool:
+    """Whether a plan is one of those that are planned for its target, such as with layers in every cell."""
+    problem = plan.problem
+    ways = (
+        [problem]
+        if problem.target is None
+        else [w.problem for w in target_named(problem.target).ways(problem)]
+    )
+    return any(as_plan_of(way, plan) is not None for way in ways)
 
 
 def every_change_said_to_do_does(asked: Asked) -> bool:

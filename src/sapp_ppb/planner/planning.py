@@ -17,7 +17,7 @@ from sapp_ppb.planner.proof.bounds import lower_bound
 from sapp_ppb.planner.run import BOUNDED, PROVEN, Run, Watch
 from sapp_ppb.planner.search.budget import budget_for
 from sapp_ppb.planner.warm_up import compile_kernels
-from sapp_ppb.planner.ways import plan_ways
+from sapp_ppb.planner.ways import as_plan_of, plan_ways
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
 from sapp_ppb.targets import Way, is_nested, target_named
@@ -111,6 +111,7 @@ def _planned(
             known=known,
             plan=lambda each, seconds: plan_pipeline(each, time_limit_s=seconds, warm_start=known, **options),
             plain=ways[0].problem is problem and type_sets(problem)[0] is problem,
+            has_way=lambda plan: any(as_plan_of(way.problem, plan) is not None for way in ways),
             **options,
         )
     if len(ways) > 1 or ways[0].problem is not problem:
@@ -182,7 +183,15 @@ def _ways(problem: Problem) -> tuple[Way, ...]:
                 "or leave out --recompute, --max-recompute-types and --fix"
             ],
         )
-    return ways
+    if ways[0].problem is problem:
+        return ways
+    return tuple(replace(way, problem=each) for way in ways for each in _sets_of_way(way))
+
+
+def _sets_of_way(way: Way) -> list[Problem]:
+    """Split a way by the types that a plan may mix, where it leaves them open."""
+    settled = way.problem.fix is not None and way.problem.fix.settles_recompute
+    return [way.problem] if settled else type_sets(way.problem)
 
 
 def check_fix(problem: Problem) -> None:

@@ -331,10 +331,12 @@ class Run:
         if self._searches and self.seconds < self.budget.stop_s:
             moves = min(_POLISHING_MOVES, self.budget.moves // _POLISHED)
             polished = self._searches[0].polish(best.plan, slowest, moves)
-            if polished is not None and may_be(polished):
+            if polished is not None:
                 candidates.append(simulate(polished))
         candidates += [simulate(tidied(each.plan)) for each in candidates]
-        usable = [each for each in candidates if each.fits_memory and each.step_ms <= slowest]
+        usable = [
+            each for each in candidates if each.fits_memory and each.step_ms <= slowest and may_be(each.plan)
+        ]
         return min(usable, key=tie_rank, default=best)
 
     def _feasible(self, best: Timeline, stopped_by: StoppedBy) -> Outcome:

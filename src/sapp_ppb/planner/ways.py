@@ -179,7 +179,7 @@ class _Rivals:
         run = Run(
             problem=problem,
             budget=_until(budget_for(problem, seconds, self._patience), self._deadline),
-            known=_as_plan_of(problem, self._known),
+            known=as_plan_of(problem, self._known),
             best=self.best,
             **self._options,
         )
@@ -251,7 +251,7 @@ def _taste(
         bound_ms = bound_within(way.problem, cutoff_ms, 0.0)
         if bound_ms < cutoff_ms:
             bound_ms = max(bound_ms, lower_bound(way.problem, seconds))
-        found = [simulate(plan) for plan in (_as_plan_of(way.problem, known),) if plan is not None]
+        found = [simulate(plan) for plan in (as_plan_of(way.problem, known),) if plan is not None]
         if bound_ms < cutoff_ms:
             moves = int(min(_TASTING_MOVES, _TASTED * budget_for(way.problem, seconds).moves))
             search = Search(way.problem, seed)
@@ -289,16 +289,14 @@ def _until(budget: Budget, deadline: float) -> Budget:
     return replace(budget, stop_s=max(0.1, min(budget.stop_s, deadline - time.monotonic())))
 
 
-def _as_plan_of(problem: Problem, plan: Plan | None) -> Plan | None:
+def as_plan_of(problem: Problem, plan: Plan | None) -> Plan | None:
     """Read a plan's counts as a plan of a way; None where they are none."""
-    if plan is None or not all(
-        r in problem.considered(layer)
-        for k, layer in enumerate(problem.model.bodies)
-        for r in problem.model.types
-        if plan.counts[k, r].any()
-    ):
+    if plan is None:
         return None
-    return Plan(problem=problem, counts=plan.counts)
+    try:
+        return Plan(problem=problem, counts=plan.counts)
+    except InputError:  # a type, or an empty cell, that the way does not have
+        return None
 
 
 def _nothing_fits(ways: Sequence[Way]) -> bool:
