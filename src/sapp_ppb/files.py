@@ -126,21 +126,23 @@ def alone_in(folder: str | PathLike[str]) -> Iterator[None]:
         yield
 
 
-def lock(descriptor: int, *, wait: bool = False) -> bool:
+def lock(descriptor: int, *, wait: bool = False) -> bool | None:
     """
     Take the lock of an open file or folder, which the system gives back when the process ends.
 
     Returns
     -------
-    bool
-        False where another one has it, or there are no locks.
+    bool or None
+        False where another one has it; None where there are no locks.
     """
     try:
         import fcntl
 
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except (ImportError, OSError):
+    except BlockingIOError:
         return False
+    except (ImportError, OSError):
+        return None
     return True
 
 

@@ -220,7 +220,7 @@ def test_a_limit_that_is_told_does_for_what_the_target_can_say():
 
 
 def _kinds(*memory: dict[Recompute, float], **changes) -> Problem:
-    """Kinds of one layer each of 1 + 2 ms on stages that may be empty, which is not planned for MindFormers."""
+    """Kinds of one layer each of 1 + 2 ms on stages that may be empty, as is not planned for MindFormers."""
     layers = tuple(
         layer_from_times(name=f"kind{k}", kind=LayerKind.BODY, forward_ms=1, activation_mb=mb)
         for k, mb in enumerate(memory)

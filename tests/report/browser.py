@@ -74,7 +74,9 @@ class Opened:
                     const canvas = document.querySelector("#timeline-view canvas");
                     const row = (canvas.height - AXIS - 4) / pageData.stages;
                     const y = AXIS + row * (stage + 0.5 - share);
-                    return [...canvas.getContext("2d").getImageData(x, y, 1, 1).data.slice(0, 3)];
+                    const pixel = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
+                    pixel.drawImage(canvas, Math.floor(x), Math.floor(y), 1, 1, 0, 0, 1, 1);
+                    return [...pixel.getImageData(0, 0, 1, 1).data.slice(0, 3)];
                 }""",
                 [x - box["x"], above_middle, stage],
             )

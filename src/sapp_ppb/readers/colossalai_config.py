@@ -146,7 +146,7 @@ class _Judge:
         chunks: int | None,
         split: tuple[int, ...] | None,
     ) -> CellTypes | None:
-        """Types of the layers of every cell, indexed [chunk][stage]."""
+        """Types of the layers of every cell, indexed ``[chunk][stage]``."""
         if stages is None or chunks is None or schedule is None:
             return None
         if schedule is ScheduleName.ZBV and chunks != 2:

@@ -35,7 +35,7 @@ def layers_from_offset(offset: object, problem: Problem) -> Ints:
     Returns
     -------
     ndarray
-        Shape (V, S), indexed [chunk][stage].
+        Shape (V, S), indexed ``[chunk][stage]``.
 
     Raises
     ------

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import lock
 from sapp_ppb.sweep.answer import SETTLED, Answer, from_object, to_object
 from sapp_ppb.sweep.candidate import Candidate
 from sapp_ppb.sweep.work import Effort
@@ -91,8 +92,9 @@ class Store:
         self._path = folder / ROWS_FILE
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            begun = self._path.exists() and self._read(dict(sweep))
+            begun = self._path.exists() and self._go_on(dict(sweep))
             self._file: BinaryIO = self._path.open("ab")
+            self._refuse_other_run(self._file)
             if not begun:
                 self._append({"format": FORMAT, "version": VERSION, "sweep": dict(sweep)})
         except OSError as error:
@@ -119,6 +121,19 @@ class Store:
         except OSError as error:
             fault = f"can not be written ({error.strerror}); free some space and run the same command again"
             raise InputError(str(self._path), [fault]) from None
+
+    def _go_on(self, sweep: dict[str, object]) -> bool:
+        """Take what the file holds, unless another run is adding to it."""
+        with self._path.open("rb") as file:
+            self._refuse_other_run(file)
+            return self._read(sweep)
+
+    def _refuse_other_run(self, file: BinaryIO) -> None:
+        """Refuse a file that another run has locked; lock it until it is closed."""
+        if lock(file.fileno()) is False:
+            file.close()
+            fault = "another sweep is writing to it; wait until that ends, or choose another folder"
+            raise InputError(str(self._path), [fault])
 
     def _read(self, sweep: dict[str, object]) -> bool:
         """Take what the file holds; False when it is put aside because it is another sweep's."""
