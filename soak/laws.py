@@ -10,7 +10,6 @@ hold for, and every violation with the number of its problem; the exit code is 1
 """
 
 import argparse
-import itertools
 import multiprocessing
 import os
 import signal
@@ -23,7 +22,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pprint import pprint
 
 from sapp_ppb.planner.warm_up import compile_kernels
-from tests.laws.asked import Asked
+from tests.laws.asked import Asked, is_repeatable
 from tests.laws.drawing import SIZES, drawn
 from tests.laws.laws import AN_ANSWER, LAWS, Tried, digest_of, try_laws
 
@@ -50,20 +49,11 @@ def first_number() -> int:
 def soak(first: int, seconds: float, processes: int) -> list[Tried]:
     """Try problem after problem until the time is over; violations are printed as they come."""
     found = []
-    for tried in _one_by_one(first, seconds) if processes == 1 else _side_by_side(first, seconds, processes):
+    for tried in _side_by_side(first, seconds, processes):
         found.append(tried)
         for law, words in tried.broken.items():
             print(f"VIOLATION of '{law}' by problem {tried.number}: {words}", flush=True)
     return found
-
-
-def _one_by_one(first: int, seconds: float) -> Iterator[Tried]:
-    compile_kernels()
-    end = time.monotonic() + seconds
-    for number in itertools.count(first):
-        yield try_laws(number)
-        if time.monotonic() > end:
-            return
 
 
 def _side_by_side(first: int, seconds: float, processes: int) -> Iterator[Tried]:
@@ -109,6 +99,8 @@ def planned_again(found: list[Tried]) -> list[Tried]:
     again = []
     for tried in [each for each in found if each.digest is not None][::_AGAIN_EVERY][:_MOST_AGAIN]:
         asked = Asked(drawn=drawn(tried.number))
+        if not is_repeatable(asked.outcome):
+            continue
         same = digest_of(asked.outcome) == tried.digest
         changes = (
             {"held": (_IN_ANOTHER_PROCESS,), "broken": {}}
