@@ -126,6 +126,19 @@ def test_a_reader_that_is_gone_is_no_fault(model, plan_file, words):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_an_interrupt_that_nobody_reads_of_has_its_code():
+    program = (
+        "import sapp_ppb.cli.main as command\n"
+        "def interrupted():\n    raise KeyboardInterrupt\n"
+        "command.main = interrupted\n"
+        "from sapp_ppb.__main__ import main\n"
+        "main()\n"
+    )
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([sys.executable, "-c", program], env=environment(), stderr=full, check=False)
+    assert done.returncode == 3
+
+
 def test_nobody_listening_to_notes_stops_nothing(model, plan_file, tmp_path):
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
