@@ -322,7 +322,7 @@ def shortage_rows(outcome: Outcome, shortage: Shortage) -> list[tuple[str, str]]
 
 def _short_text(problem: Problem, shortage: Shortage) -> str:
     if shortage.over_mb is None:
-        return "where, and by how much, could not be computed in time"
+        return "where, and by how much, is not known"
     if shortage.stage is None:
         return f"some stage, by {shortage.over_mb:,.1f} MB at least; which could not be computed in time"
     limit = limit_text(problem.limit_per_stage_mb[shortage.stage])

@@ -24,6 +24,9 @@ from sapp_ppb.simulator.price import LayerTables, layer_tables
 
 Floats = NDArray[np.float64]
 
+# Memory fits within this share of its limit, as the simulator says.
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Segments:
@@ -71,8 +74,7 @@ def _least_backward(problem: Problem, tables: LayerTables, runs: Floats) -> Call
     time = np.where(lacking > 0, np.inf, _placed(rule, tables.backward_ms, runs))
 
     def least_backward(share_mb: Floats) -> Floats:
-        fits = held <= share_mb + 1e-9 * np.maximum(np.abs(share_mb), 1.0)
-        return np.where(fits, time, np.inf)
+        return np.where(held <= share_mb, time, np.inf)
 
     return least_backward
 
@@ -121,7 +123,10 @@ def shares(problem: Problem, again_mb: float = 0.0) -> Floats:
     """
     tables = layer_tables(problem)
     parameters = _runs(problem) @ tables.parameter_mb
-    room = np.subtract(problem.limit_per_stage_mb, problem.constant_per_stage_mb) - tables.fixed.parameter_mb
+    # What is over its limit by rounding alone fits, as for the simulator: a share of the limit, which may be
+    # much more than what a run is left of it.
+    limits = np.multiply(problem.limit_per_stage_mb, 1 + _ROUNDING)
+    room = limits - problem.constant_per_stage_mb - tables.fixed.parameter_mb
     share = np.full((problem.stages, *parameters.shape), np.inf)
     for stage, live in enumerate(problem_rows(problem)):
         for lives, besides in zip(
@@ -161,8 +166,6 @@ class _Hull:
         """Backward time of each run within each share of activation memory; infinite if none fits."""
         time = runs @ self.start_ms
         over = runs @ self.start_mb - share_mb
-        # Costs are exact to rounding only; what is over by rounding alone fits.
-        over -= 1e-9 * np.maximum(np.abs(share_mb), 1.0)
         for rate, k, saved_mb, _ in self.steps:
             relieved = np.clip(over, 0.0, runs[..., k] * saved_mb)
             time = time + relieved * rate
