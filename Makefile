@@ -11,7 +11,7 @@ RUNTIME := build/runtime/.installed
 
 .PHONY: docs serve-docs reference
 .PHONY: package test-wheel test-minimal licences check-licences sbom
-.PHONY: demo pictures browser lint test test-cluster test-torch torch accuracy check check-all fix bench clean
+.PHONY: demo pictures browser lint test test-cluster test-torch torch accuracy soak check check-all fix bench clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -63,6 +63,9 @@ test-torch: $(TORCH)  ## our orders and times against PyTorch's in real processe
 
 accuracy: $(TORCH)  ## measure the table of docs/accuracy.md anew
 	$(BIN)/python benchmarks/accuracy.py --keep
+
+soak: $(STAMP)  ## laws on random problems, hostile input and faults; half an hour, or SAPP_PPB_SOAK_SECONDS of laws
+	$(BIN)/python -m soak
 
 lint: $(STAMP)  ## format, lint, types, arrows between rooms, unused dependencies
 	$(BIN)/ruff format --check .

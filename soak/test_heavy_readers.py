@@ -1,4 +1,4 @@
-"""Every heavy file of every reader, as long as ``SAPP_PPB_SOAK_SECONDS`` says; all of them take 10 minutes."""
+"""Every heavy file of every reader, as long as ``SAPP_PPB_SOAK_SECONDS`` says; all take 10 minutes."""
 
 import os
 import time

@@ -69,6 +69,8 @@ def test_what_the_terminal_can_not_show_is_escaped(model, plan_file, encoding, t
         "2",
         "-mb",
         "4",
+        "-mem",
+        "1200",
         "-t",
         "0.1",
     ]

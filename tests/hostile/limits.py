@@ -46,7 +46,7 @@ class Limited:
 
 
 def beyond(answer: dict[str, Any]) -> str:
-    """Say what is wrong with an answer; nothing when the file was read, or refused in words, within limits."""
+    """Say what is wrong with an answer; nothing when the file was read, or refused in words, in limits."""
     if answer["said"].startswith("CRASH"):
         return str(answer["said"][-500:])
     if answer["seconds"] > MOST_SECONDS or answer["mb"] > MOST_MB:

@@ -44,6 +44,7 @@ _LITERALS = (
     (Framework.DEEPSPEED, re.compile(r"\b(deepspeed|PipelineModule|PARTS|activation_checkpoint_interval)\b")),
 )
 _OF_TORCHTITAN = re.compile(r"\btorchtitan\b|\bpipeline_parallel_degree\b|_per_model_part\b")
+_MODEL = re.compile(r'"layers_description"\s*:')
 _PLAN = re.compile(rf'"format"\s*:\s*"{PLAN_FORMAT}"')
 _LAYERS = re.compile(r'"format"\s*:\s*"sapp-ppb-layers"')
 _RESULT = re.compile(r'"stage_partition"\s*:')  # of HyperParallel's PPOptimizer
@@ -174,6 +175,8 @@ def _not_told(path: str | PathLike[str]) -> str:
         return "is a folder; name a file in it"
     if is_plan_file(path):
         return "is a plan file and no configuration; give it to sapp-ppb simulate or compare"
+    if _MODEL.search(_beginning(path)):
+        return "is a model file and no configuration; give it to --model"
     return f"is no configuration that is known: these are {_KNOWN}; name the framework with --from"
 
 

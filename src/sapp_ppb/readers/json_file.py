@@ -50,18 +50,24 @@ def read_json(path: str | PathLike[str], largest_mb: float = LARGEST_FILE_MB) ->
     InputError
         As ``read_document()``, and if a key is doubled or a number is not finite.
     """
-    document = read_document(path, largest_mb)
+    document = read_document(path, largest_mb=largest_mb)
     if document.faults:
         raise InputError(str(path), document.faults)
     return document.value
 
 
-def read_document(path: str | PathLike[str], largest_mb: float = LARGEST_FILE_MB) -> Document:
+def read_document(
+    path: str | PathLike[str], otherwise: str = "", largest_mb: float = LARGEST_FILE_MB
+) -> Document:
     """
     Value of a JSON file with the faults inside it, for a reader that gathers more.
 
     Parameters
     ----------
+    path
+        File to read.
+    otherwise
+        What a file whose very first character is not JSON's should have been, and what makes one.
     largest_mb
         Most that the file may hold, MB, where that is less than 64.
 
@@ -88,6 +94,8 @@ def read_document(path: str | PathLike[str], largest_mb: float = LARGEST_FILE_MB
     except json.JSONDecodeError as error:
         reason = error.msg[:1].lower() + error.msg[1:]
         fault = f"the JSON is broken at line {error.lineno}, column {error.colno}: {reason}"
+        if otherwise and not error.doc[: error.pos].strip():
+            fault = f"is no JSON; {otherwise}"
         raise InputError(where, [fault]) from None
     except RecursionError:
         raise deep from None

@@ -66,7 +66,7 @@ def read_literals(path: str | PathLike[str], names: Collection[str]) -> Literals
     """
     where = str(path)
     if where.lower().endswith(".json"):
-        document = read_document(path, _LARGEST_FILE_MB)
+        document = read_document(path, largest_mb=_LARGEST_FILE_MB)
         if document.faults or not isinstance(document.value, dict):
             faults = document.faults or [f"must hold an object (got {shown(document.value)})"]
             raise InputError(where, faults)

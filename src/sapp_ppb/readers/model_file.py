@@ -29,6 +29,9 @@ from sapp_ppb.readers.strategy_entry import StrategyEntries
 _MOST_ENTRIES = 10_000
 _BLANK_KEY = "recompute_time "  # the older tool looked for this spelling only
 
+_OTHERWISE = "a model file is, and sapp-ppb costs makes one: costs csv of a table, costs trace of timelines"
+_HF_KEYS = frozenset(("model_type", "num_hidden_layers"))
+
 
 @dataclass
 class _Findings:
@@ -77,8 +80,11 @@ def read_model(path: str | PathLike[str]) -> Model:
     >>> model.body_count, model.bodies[0].backward_ms[0]  # 2 x the forward's 10
     (4, 20.0)
     """
-    document = read_document(path)
+    document = read_document(path, _OTHERWISE)
     raw = document.value
+    if isinstance(raw, dict) and _HF_KEYS.issubset(raw) and "layers_description" not in raw:
+        fault = "is a config.json of Hugging Face, not a model file; sapp-ppb costs hf makes one of it"
+        raise InputError(str(path), [fault])
     if not isinstance(raw, dict):
         raise InputError(str(path), [f"must hold a JSON object (got {shown(raw)})", *document.faults])
     if raw.get("format") == PLAN_FORMAT:

@@ -51,6 +51,8 @@ from sapp_ppb.readers.plan_entry import (
 )
 from sapp_ppb.schedules import Flavour, P2PMode, ScheduleName
 
+PLAN_OTHERWISE = "give a plan file, such as the plan.json that sapp-ppb plan -o DIR writes"
+
 
 @dataclass
 class _Findings:
@@ -93,7 +95,7 @@ def read_plan(path: str | PathLike[str], model: Model) -> Outcome:
         If the file can not be read, is no plan file or a newer one, holds what it may
         not, or does not fit the model; with all faults at once.
     """
-    document = read_document(path)
+    document = read_document(path, PLAN_OTHERWISE)
     raw = _refuse_other_files(str(path), document.value)
     found = _Findings(faults=list(document.faults))
     _check(raw, tuple(r.label for r in model.types), found)
