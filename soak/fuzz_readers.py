@@ -7,7 +7,7 @@ reaches a line of the package that no file reached before is kept, and changed f
 What ends in anything but success or an ``InputError``, takes more than 5 s of work or ends in words
 that steer a terminal is a finding; it is written to ``build/fuzz`` and makes the exit code 1.
 
-``--engine atheris`` lets atheris choose the bytes instead (the extra ``fuzz``; one reader a
+``--engine atheris`` lets atheris choose the bytes instead (where it is installed; one reader a
 process, since libFuzzer ends the process itself).
 """
 
@@ -22,6 +22,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from types import CodeType, FrameType
@@ -243,9 +244,9 @@ def keep(findings: list[Finding]) -> None:
 def with_atheris(name: str, seconds: float) -> None:
     """Let atheris fuzz one reader; it ends the process."""
     try:
-        import atheris  # type: ignore[import-not-found]
+        atheris: Any = import_module("atheris")
     except ImportError:
-        sys.exit("atheris is not installed; install the extra fuzz, or leave --engine out")
+        sys.exit("atheris is not installed; install it, or leave --engine out")
     reader, folder = BY_NAME[name], Path(tempfile.mkdtemp())
     (folder / "corpus").mkdir()
     for number, content in enumerate(reader.good):
