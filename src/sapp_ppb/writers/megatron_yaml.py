@@ -41,7 +41,8 @@ class YamlFlags:
             if key.value == _SECTION:
                 root = value
         if not _entries(root) or root.flow_style:
-            found = f" (got {shown(root.value)})" if isinstance(root.value, str) else ""
+            value = getattr(root, "value", None)  # an empty file has no root
+            found = f" (got {shown(value)})" if isinstance(value, str) else ""
             fault = f"{_SECTION} must be a mapping of flags, one on a line{found}; paste the flags by hand"
             raise InputError(self.where, [fault])
         return {flag_name(str(key.value)): (key, value) for key, value in _entries(root)}
