@@ -3,13 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 TORCH := .venv/.torch-installed
+DOCS := .venv/.docs-installed
 RELEASE := .venv/.release-installed
 # A process a core, each of which takes 0.6 GB.
 SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist worksteal
 RUNTIME := build/runtime/.installed
 
+.PHONY: docs serve-docs reference
 .PHONY: package test-wheel test-minimal licences check-licences sbom
-.PHONY: demo pictures browser lint test test-cluster test-torch torch accuracy check check-all fix bench clean
+.PHONY: demo pictures browser lint test test-cluster test-torch torch accuracy soak check check-all fix bench clean
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
@@ -21,8 +23,24 @@ demo: $(STAMP)  ## plan the example model and say where its picture is
 	$(BIN)/sapp-ppb plan examples/llama2_70b.json -s 16 -i 2 -mb 32 -mem 56000 -o build/demo --force
 	@echo "open build/demo/report.html in a browser; the picture is build/demo/timeline.png, the plan build/demo/plan.json"
 
-pictures: $(STAMP)  ## draw the pictures of the README anew
+pictures: $(STAMP)  ## draw the pictures of the README and of the documents anew
 	$(BIN)/python examples/before_and_after.py docs/images/before_and_after.png
+	$(BIN)/python docs/site/make_pictures.py
+
+reference: $(STAMP)  ## write docs/reference/ anew, from options and docstrings
+	$(BIN)/python docs/site/make_reference.py
+
+$(DOCS): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,docs]"
+	touch $@
+
+docs serve-docs: export NO_MKDOCS_2_WARNING = 1
+docs: $(DOCS)  ## the documents as a site in build/site; a link that leads nowhere fails
+	$(BIN)/mkdocs build --quiet
+	@echo "open build/site/index.html in a browser"
+
+serve-docs: $(DOCS)  ## the same site while pages are written, on http://127.0.0.1:8000
+	$(BIN)/mkdocs serve
 
 browser:  ## a Chromium for the tests of the report page, where it can be had
 	@.ci/browser
@@ -46,6 +64,9 @@ test-torch: $(TORCH)  ## our orders and times against PyTorch's in real processe
 accuracy: $(TORCH)  ## measure the table of docs/accuracy.md anew
 	$(BIN)/python benchmarks/accuracy.py --keep
 
+soak: $(STAMP)  ## laws on random problems, hostile input and faults; half an hour, or SAPP_PPB_SOAK_SECONDS of laws
+	$(BIN)/python -m soak
+
 lint: $(STAMP)  ## format, lint, types, arrows between rooms, unused dependencies
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -67,11 +88,11 @@ package: $(RELEASE)  ## wheel and sdist in dist/, built twice: equal byte for by
 	$(BIN)/python -m release.pack
 
 test-wheel: package  ## the tests of the sdist with the installed wheel, by PYTHON; about 5 minutes
-	$(BIN)/python -m release.try_wheel --python $(PYTHON) -- -q -m "not slow and not cluster"
+	$(BIN)/python -m release.try_wheel --python $(PYTHON) -- $(SIDE_BY_SIDE) -q -m "not slow and not cluster"
 
 test-minimal: package  ## the same with the oldest dependencies; old ones say much about newer ones of their own
 	$(BIN)/python -m release.try_wheel --python $(PYTHON) --constraints requirements/minimal.txt -- \
-	  -q -m "not slow and not cluster" -W ignore::DeprecationWarning
+	  $(SIDE_BY_SIDE) -q -m "not slow and not cluster" -W ignore::DeprecationWarning
 
 $(RUNTIME): package  # an environment with what a user gets, and nothing else
 	rm -rf build/runtime

@@ -34,7 +34,7 @@ def test_the_readme_quotes_what_the_table_comes_to(table):
     figures = [
         line for line in table.splitlines() if line.startswith("Calibrated") or "configurations" in line
     ]
-    assert "```\n" + "\n".join(figures) + "\n```" in readme
+    assert "```text\n" + "\n".join(figures) + "\n```" in readme
 
 
 def test_one_chunk_a_stage_and_interleaved_are_within_what_is_promised(table):

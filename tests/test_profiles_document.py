@@ -3,11 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-from typer.testing import CliRunner
-
-from sapp_ppb.cli.main import app
-
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "docs" / "profiles.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"```\nsapp-ppb ([^\n]*)\n```\n\n```\n(.*?)```", TEXT, re.DOTALL)
@@ -15,13 +10,6 @@ SHOWN = re.findall(r"```\nsapp-ppb ([^\n]*)\n```\n\n```\n(.*?)```", TEXT, re.DOT
 
 def test_each_of_the_three_is_shown():
     assert [words.split()[1] for words, _ in SHOWN] == ["galvatron", "pipedream", "csv"]
-
-
-@pytest.mark.parametrize(("words", "shown"), SHOWN, ids=[words.split()[1] for words, _ in SHOWN])
-def test_a_command_prints_what_is_shown(words, shown, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    result = CliRunner().invoke(app, words.split())
-    assert (result.exit_code, result.stdout) == (0, shown)
 
 
 def test_the_table_that_is_shown_is_the_file():

@@ -20,7 +20,9 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         if sys.stderr is not None:
-            sys.stderr.write("error: interrupted\n")
+            from sapp_ppb.cli.guard import say
+
+            say("error: interrupted")
         sys.exit(_INTERRUPTED)
 
 

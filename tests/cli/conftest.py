@@ -24,8 +24,9 @@ TAIL = {"name": "Out", "type": "TAIL", "time": 8, "nb_layer": 1, "memory_paramet
 
 
 def environment() -> dict[str, str]:
-    """Give a process the package even where it is not installed."""
-    return dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    """Give a process the package even where it is not installed, and else what users have."""
+    usual = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return usual | {"PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def test_what_can_not_be_read_is_refused_with_one_message(model_file, run, table
     for words, fault in (
         ((model_file(), tmp_path / "none.csv"), "there is no such file; check the path"),
         ((model_file(), steps, "-o", tmp_path / "there.json"), "the file exists; give --force to replace it"),
-        ((steps, steps), "the JSON is broken"),
+        ((steps, steps), "is no JSON; a model file is"),
     ):
         result = run("calibrate", *words)
         assert result.exit_code == 2

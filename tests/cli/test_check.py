@@ -372,6 +372,7 @@ def test_a_type_that_is_not_measured_is_bad_input_and_names_the_key(config, mode
         ("a.txt", "nothing of interest", (), "is no configuration that is known"),
         ("a.txt", "", (), "is no configuration that is known"),
         ("plan.json", '{"format": "sapp-ppb-plan"}', (), "is a plan file and no configuration"),
+        ("model.json", '{"layers_description": []}', (), "is a model file and no configuration"),
         (
             "run.sh",
             EVEN,

@@ -266,7 +266,7 @@ class TestRefusals:
             ((*SIZES, "-mem", "-5"), "memory-limit must be a number of at least 0 MB (got -5.0)"),
             ((*SIZES, "-mem", "nan"), "memory-limit must be a number of at least 0 MB (got nan)"),
             ((*SIZES, "-mem", "1,2,3"), "memory-limit must be one number or 2 of them (got 3)"),
-            ((*SIZES, "-mem", "56GB"), "--memory-limit: '56GB' is not a number of MB"),
+            ((*SIZES, "-mem", "56GB"), "--memory-limit: '56GB' is not a number of MB; write 57344 for 56 GB"),
             ((*SIZES, "-mem", "56,000"), "write 56000"),
             ((*SIZES, "-mem", ""), "--memory-limit: '' is not a number of MB"),
             ((*SIZES, "--p2p", "x"), "--p2p: 'x' is not a number of ms"),
@@ -342,6 +342,22 @@ class TestRefusals:
         assert "is a plan file, not a model file" in message
         assert "note: " not in message
 
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            (
+                "name,kind,forward_ms\nDec,BODY,1\n",
+                "is no JSON; a model file is, and sapp-ppb costs makes one",
+            ),
+            ('{"model_type": "llama", "num_hidden_layers": 32}', "sapp-ppb costs hf makes one of it"),
+        ],
+    )
+    def test_of_what_a_model_file_is_made_of(self, text, said, run, tmp_path):
+        (tmp_path / "layers").write_text(text, encoding="utf-8")
+        message = one_message(run("plan", tmp_path / "layers", *SIZES))
+        assert said in message
+        assert "note: " not in message
+
     def test_of_a_file_where_the_folder_should_be(self, model_file, run, tmp_path):
         (tmp_path / "out").write_text("mine", encoding="utf-8")
         message = one_message(run("plan", model_file(), *SIZES, "-o", tmp_path / "out"))
@@ -373,6 +389,25 @@ def test_notes_of_the_model_file_go_to_stderr(model_file, run):
     json.loads(result.stdout)
     assert result.stderr.startswith("note: ")
     assert "nearest known key is nb_layer" in result.stderr
+
+
+def test_a_limit_that_is_not_given_is_noted(model_file, run):
+    assert "note: no memory limit is given" in run("plan", model_file(), *QUICK).stderr
+    assert run("plan", model_file(), *QUICK, "-mem", "1200").stderr == ""
+
+
+def test_layers_without_memory_are_noted_beside_a_limit(model_file, run):
+    layers = [{"name": "Dec", "type": "BODY", "nb_layer": 4, "time": 1}]
+    said = run("plan", model_file(layers=layers), *QUICK, "-mem", "9").stderr
+    assert "note: no BODY layer of tiny has memory in the model file" in said
+
+
+def test_a_limit_in_gigabytes_is_noted(model_file, run):
+    # The model needs some hundreds of MB; a limit that is merely too small says nothing of units.
+    result = run("plan", model_file(), *QUICK, "-mem", "1")
+    assert result.exit_code == 1
+    assert "note: memory limits are in MB; 1 GB are 1024 (--memory-limit 1024)" in result.stderr
+    assert "limits are in MB" not in run("plan", model_file(), *QUICK, "-mem", "300").stderr
 
 
 def test_no_plan_in_time_is_exit_3(model_file, run, monkeypatch):

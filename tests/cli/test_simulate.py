@@ -50,6 +50,12 @@ def test_the_table_is_the_planners(model_file, plan_file, run):
         assert word in stdout
 
 
+def test_a_plan_that_meets_its_bound_is_not_said_to_be_beatable(model_file, plan_file, run):
+    # Planned it was proven optimal; timing it again proves nothing anew, and takes nothing back.
+    stdout = run("simulate", model_file(), plan_file()).stdout
+    assert "none can be faster than the lower bound, which this plan meets" in stdout
+
+
 def test_a_plan_over_its_limit_is_exit_1_and_names_the_stages(model_file, plan_file, run):
     path = plan_file(lambda document: document["problem"].update(memory_limit_mb=[100, 5000]))
     result = run("simulate", model_file(), path)

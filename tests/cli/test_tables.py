@@ -85,7 +85,7 @@ def test_characters_that_a_terminal_does_not_know_are_escaped(monkeypatch):
         ),
         (
             Shortage(stage=None, op=None, over_mb=None, smallest_limit_mb=None, proven=False),
-            "where, and by how much, could not be computed in time",
+            "where, and by how much, is not known",
         ),
     ],
 )

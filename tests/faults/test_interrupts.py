@@ -164,8 +164,8 @@ def met(monkeypatch):
     usual = Met.take
 
     def take(self, timeline):
-        plans.append(timeline)
         usual(self, timeline)
+        plans.append(timeline)  # not before: an interrupt at the very call comes before the plan is known
 
     monkeypatch.setattr(Met, "take", take)
     return plans

@@ -255,6 +255,20 @@ def test_an_interrupt_keeps_the_best_plan_and_a_bound_of_any_order() -> None:
     assert outcome.lower_bound_ms == pytest.approx(any_order_bound(problem))
 
 
+@pytest.mark.parametrize("most", [0, 1])
+def test_reordered_stages_mix_no_more_types_than_they_may(most) -> None:
+    # Six layers on two stages, four micro-batches, 45 MB: stage 0 holds two live, so that without
+    # recompute it has two layers, 2 x 2 x 10 = 40 MB, and stage 1 the other four, 40 MB.
+    problem = equal_layers(
+        stages=2, micro_batches=4, memory_limit_mb=45, stage_speed=(1, 0.9), max_recompute_types=most
+    )
+    outcome = planned(problem, reorder_stages=True)
+    assert outcome.plan is not None
+    assert outcome.plan.mixed_types <= most
+    if most == 0:
+        assert outcome.plan.layers_per_cell.tolist() == [2, 4]
+
+
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "devices.md").read_text(encoding="utf-8")
 
 

@@ -192,3 +192,72 @@ def test_the_same_seed_gives_the_same_plan():
     first, second = (plan_pipeline(problem, seed=3) for _ in range(2))
     assert first.plan == second.plan
     assert first.lower_bound_ms == second.lower_bound_ms
+
+
+def test_a_limit_that_is_told_does_for_what_the_target_can_say():
+    # (2, 2) layers of 10 MB, two live on stage 0: all BOTH hold 2 x (10 + 2 x 2) = 28 MB, which torchtitan
+    # can not say; all SELECTIVE 2 x (10 + 2 x 8) = 52.  With (1, 3) stage 1 holds 3 x 18 = 54.
+    body = layer_from_times(
+        name="body",
+        kind=LayerKind.BODY,
+        count=4,
+        forward_ms=1,
+        parameter_mb=10,
+        activation_mb={Recompute.NONE: 20, Recompute.SELECTIVE: 8, Recompute.BOTH: 2},
+    )
+    problem = Problem(
+        model=Model(name="m", layers=(body,)),
+        stages=2,
+        micro_batches=4,
+        target="torchtitan",
+        memory_limit_mb=30.0,
+    )
+    shortage = plan_pipeline(problem, time_limit_s=0.5).shortage
+    assert shortage is not None
+    assert (shortage.smallest_limit_mb, shortage.proven) == (52.0, False)
+    assert ("memory_limit_mb", 52.0) in shortage.remedies
+    assert plan_pipeline(replace(problem, memory_limit_mb=52.0), time_limit_s=0.5).plan is not None
+
+
+def _kinds(*memory: dict[Recompute, float], **changes) -> Problem:
+    """Kinds of one layer each of 1 + 2 ms on stages that may be empty, as is not planned for MindFormers."""
+    layers = tuple(
+        layer_from_times(name=f"kind{k}", kind=LayerKind.BODY, forward_ms=1, activation_mb=mb)
+        for k, mb in enumerate(memory)
+    )
+    given: dict[str, Any] = {"model": Model(name="m", layers=layers), "min_layers_per_cell": 0}
+    return Problem(**(given | {"stages": 2, "micro_batches": 2, "target": "mindformers"} | changes))
+
+
+def test_a_way_mixes_no_more_types_than_it_may():
+    # Full for both kinds fits and is one type; BOTH for the first and COMM for the second are faster, fit as
+    # well, and are two.
+    both, comm, full = Recompute.BOTH, Recompute.COMM, Recompute.FULL
+    problem = _kinds({both: 3, full: 1}, {comm: 3, full: 1}, max_recompute_types=1)
+    outcome = plan_pipeline(problem, time_limit_s=0.5)
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.plan is not None
+    assert outcome.plan.mixed_types == 1
+    # (M + S - 1) x (f + b), b = 1.5 x 2.
+    assert outcome.makespan_ms == pytest.approx((2 + 2 - 1) * (1 + 3))
+    two = plan_pipeline(replace(problem, max_recompute_types=2), time_limit_s=0.5)
+    assert two.makespan_ms is not None
+    assert two.makespan_ms < 12
+
+
+def test_a_plan_to_begin_with_may_leave_a_cell_empty_that_planning_fills():
+    problem = _kinds({Recompute.NONE: 1}, {Recompute.NONE: 1})
+    counts = np.zeros((2, len(Recompute), 2), dtype=np.int64)
+    counts[:, Recompute.NONE, 1] = 1
+    outcome = plan_pipeline(problem, time_limit_s=0.2, warm_start=Plan(problem=problem, counts=counts))
+    assert outcome.plan is not None
+    assert outcome.plan.layers_per_cell.tolist() == [1, 1]
+
+
+def test_reordered_stages_are_filled_as_others_are():
+    # Both layers alone on the fast device would take 2 x 6 / 2 = 6 ms; with one on each, the slow one alone
+    # takes 2 x 3 / 0.5 = 12.
+    problem = _kinds({Recompute.NONE: 1}, {Recompute.NONE: 1}, stage_speed=(0.5, 2))
+    outcome = plan_pipeline(problem, time_limit_s=0.2, reorder_stages=True)
+    assert outcome.plan is not None
+    assert outcome.plan.layers_per_cell.tolist() == [1, 1]

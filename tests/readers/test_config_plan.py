@@ -225,3 +225,13 @@ def test_micro_batches_that_are_given_settle_what_they_follow_from(sentence, is_
     assert still_unknown(config, {"micro_batches": 8}) == (() if is_settled else (sentence,))
     # With micro-batches of its own the file meant something else.
     assert still_unknown(replace(config, micro_batches=4), {"micro_batches": 8}) == (sentence,)
+
+
+def test_a_schedule_that_is_given_settles_that_the_file_names_none():
+    sentence = "the schedule is not known: the layers lie on a V, as under zbv or dualpipev"
+    config = replace(CONFIG, schedule=None, unknown=(sentence,))
+    assert still_unknown(config, {"micro_batches": 4}) == (sentence,)
+    assert still_unknown(config, {"schedule": ScheduleName.ZBV}) == ()
+    # An order that the file names and that can not be read is another fault, which no name mends.
+    config = replace(config, unknown=("SCHEDULE_CSV is not known: none.csv: there is no such file",))
+    assert still_unknown(config, {"schedule": ScheduleName.ZBV}) == config.unknown

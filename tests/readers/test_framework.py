@@ -58,7 +58,7 @@ def test_content_tells_whose_it_is(tmp_path, name, text, expected):
 def test_what_is_no_configuration_is_told_so(tmp_path, name, text):
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert framework_of(tmp_path / name) is None
-    with pytest.raises(InputError, match=r"is no configuration that is known|is a plan file"):
+    with pytest.raises(InputError, match=r"is no configuration that is known|is a (plan|model) file"):
         read_config(tmp_path / name)
 
 

@@ -91,7 +91,10 @@ def test_a_description_may_hold_the_separator(tmp_path):
             "activation_size must be at most 1e+13 bytes (got '1e14'); check the unit",
         ),
         (line("a"), "'a' stands there twice; its first line is the one to keep"),
-        ("\ta -- c\n", "the edge a -- c names 'c', which no line describes"),
+        (
+            "\ta -- c\n",
+            "the edge a -- c names 'c', which no line describes; give its line, or take the edge out",
+        ),
         ("\ta -- \n", "an edge must be NAME -- NAME (got 'a --')"),
         ("\ta -- b -- c\n", "an edge must be NAME -- NAME (got 'a -- b -- c')"),
         ("\ta -- a\n", "the edge closes a circle, a -- a; operators must not wait for themselves"),

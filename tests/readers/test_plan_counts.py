@@ -101,6 +101,19 @@ def test_a_file_without_layers_is_refused(tmp_path):
             read_plan_counts(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"layers_description": []}', "is a model file, not a plan file"),
+        ("torchrun x.py", "is no JSON; give a plan"),
+    ],
+)
+def test_another_file_is_refused_with_what_to_give(tmp_path, text, said):
+    (tmp_path / "other").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=said):
+        read_plan_counts(tmp_path / "other")
+
+
 def test_a_strategy_that_is_allowed_and_not_in_use_is_one(tmp_path):
     body = layer_from_times(
         name="Dec",

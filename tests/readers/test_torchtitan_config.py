@@ -300,7 +300,7 @@ def large():
             r"(?s)3 faults.*degree must be a whole number.*schedule must be text \(got 3\).*size must be",
         ),
         ("parallelism = 3", r"parallelism must be a table \(got 3\)"),
-        ("[parallelism]\npipeline_parallel_degree = nan", r"whole number from 1 to 1000000 \(got nan\)"),
+        ("[parallelism]\npipeline_parallel_degree = nan", r"whole number from 1 to 4096 \(got nan\)"),
         (
             "[parallelism]\nmodule_fqns_per_model_part = []",
             "must be a list with a list of modules for each part",

@@ -147,6 +147,21 @@ def test_what_is_of_another_sweep_is_put_aside_and_said(number, tmp_path, candid
     assert opened(tmp_path, other).news == []
 
 
+@pytest.mark.parametrize("other", [False, True], ids=["the same sweep", "another sweep"])
+def test_two_runs_in_one_folder_are_refused(other, tmp_path, candidates, sweep):
+    # The second one put aside, or cut off, the file that the first one was adding to.
+    first = Store(tmp_path, sweep)
+    first.keep_answer(0, FEASIBLE)
+    asked = fingerprint(candidates[1:], Effort(), prune=True) if other else sweep
+    with pytest.raises(
+        InputError, match=r"rows\.jsonl: another sweep is writing to it; wait until that ends"
+    ):
+        Store(tmp_path, asked)
+    first.keep_answer(1, FEASIBLE)
+    first.close()
+    assert set(opened(tmp_path, sweep).answers) == {0, 1}
+
+
 def test_the_same_sweep_has_the_same_fingerprint(candidates, sweep):
     again = [replace(each, problem=replace(each.problem)) for each in candidates]
     assert fingerprint(again, Effort(), prune=True) == sweep

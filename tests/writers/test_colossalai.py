@@ -1,7 +1,5 @@
 """What is written for Colossal-AI is what it would run, and a script keeps everything else."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 
@@ -11,9 +9,10 @@ from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets.cell_types import plan_from_types
 from sapp_ppb.targets.colossalai import COLOSSALAI
 from sapp_ppb.writers.colossalai import colossalai_into, colossalai_text
+from tests.pages import DOCS, shown
 from tests.parts_plans import FULL, NONE, SELECTIVE, colossalai_plans, plan_along
 
-PAGE = Path(__file__).parents[2] / "docs" / "frameworks" / "colossalai.md"
+PAGE = DOCS / "frameworks" / "colossalai.md"
 # The keywords of a benchmark of Colossal-AI (examples/language/llama/benchmark.py), with other numbers.
 SCRIPT = """# mine
 plugin = HybridParallelPlugin(
@@ -130,4 +129,4 @@ def test_a_plan_that_can_not_be_said_is_refused_with_the_reason():
 
 
 def test_the_page_shows_what_is_written():
-    assert f"```python\n{colossalai_text(small_plan())}```\n" in PAGE.read_text(encoding="utf-8")
+    assert colossalai_text(small_plan()) in shown(PAGE, "python")

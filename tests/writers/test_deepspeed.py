@@ -1,7 +1,6 @@
 """What is written for DeepSpeed is what it would run, and a file keeps everything else."""
 
 import sys
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -13,9 +12,10 @@ from sapp_ppb.readers.deepspeed_config import read_deepspeed
 from sapp_ppb.targets.cell_types import plan_from_types
 from sapp_ppb.targets.deepspeed import DEEPSPEED, entries_beside
 from sapp_ppb.writers.deepspeed import deepspeed_into, deepspeed_text
+from tests.pages import DOCS, shown
 from tests.parts_plans import FULL, NONE, deepspeed_plans, plan_along
 
-PAGE = Path(__file__).parents[2] / "docs" / "frameworks" / "deepspeed.md"
+PAGE = DOCS / "frameworks" / "deepspeed.md"
 
 
 def small_plan(kind=FULL):
@@ -111,4 +111,4 @@ def test_a_plan_that_can_not_be_said_is_refused_with_the_reason():
 
 
 def test_the_page_shows_what_is_written():
-    assert f"```python\n{deepspeed_text(small_plan())}```\n" in PAGE.read_text(encoding="utf-8")
+    assert deepspeed_text(small_plan()) in shown(PAGE, "python")

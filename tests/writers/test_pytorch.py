@@ -1,7 +1,6 @@
 """What is written for PyTorch is what it would run, and a file keeps everything else."""
 
 import sys
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -14,9 +13,10 @@ from sapp_ppb.schedules import ScheduleName, parse_csv
 from sapp_ppb.targets.cell_types import plan_from_types
 from sapp_ppb.targets.pytorch import PYTORCH, class_of
 from sapp_ppb.writers.pytorch import pytorch_csv, pytorch_into, pytorch_text
+from tests.pages import DOCS, shown
 from tests.parts_plans import FULL, NONE, SELECTIVE, plan_along, pytorch_plans
 
-PAGE = Path(__file__).parents[2] / "docs" / "frameworks" / "pytorch.md"
+PAGE = DOCS / "frameworks" / "pytorch.md"
 
 
 def small_plan():
@@ -153,6 +153,5 @@ def test_a_plan_that_can_not_be_said_is_refused_with_the_reason():
 
 
 def test_the_page_shows_what_is_written():
-    page = PAGE.read_text(encoding="utf-8")
-    assert f"```python\n{pytorch_text(small_plan())}```\n" in page
-    assert f"```\n{pytorch_csv(small_plan())['schedule.csv']}```\n" in page
+    assert pytorch_text(small_plan()) in shown(PAGE, "python")
+    assert pytorch_csv(small_plan())["schedule.csv"] in shown(PAGE, "csv")

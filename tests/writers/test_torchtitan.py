@@ -14,10 +14,11 @@ from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets.cell_types import plan_from_types
 from sapp_ppb.targets.torchtitan import TORCHTITAN, checkpoint_mode
 from sapp_ppb.writers.torchtitan import torchtitan_into, torchtitan_text
+from tests.pages import DOCS, shown
 from tests.torchtitan_plans import problem_of, torchtitan_plans, with_mode
 
 CONFIGS = Path(__file__).parent.parent / "data" / "configs" / "torchtitan"
-PAGE = Path(__file__).parents[2] / "docs" / "frameworks" / "torchtitan.md"
+PAGE = DOCS / "frameworks" / "torchtitan.md"
 REAL = ("debug_model.toml", "deepseek_v3_671b.toml")
 
 
@@ -71,10 +72,8 @@ def test_the_python_snippet_says_the_same_in_statements():
 
 def test_the_page_shows_what_is_written():
     toml, python = torchtitan_text(plan_of("full")), torchtitan_text(plan_of("full"), python=True)
-    page = PAGE.read_text(encoding="utf-8")
-    indented = "".join(f"   {line}\n" if line else "\n" for line in toml.splitlines())
-    assert f"   ```toml\n{indented}   ```\n" in page
-    assert f"```python\n{python}```\n" in page
+    assert toml in shown(PAGE, "toml")
+    assert python in shown(PAGE, "python")
 
 
 @given(torchtitan_plans())

@@ -130,7 +130,7 @@ class TestRefusals:
         ("text", "words"),
         [
             ("a: {b: 1", "the YAML can not be read"),
-            ("[" * 2000, "the YAML can not be read"),
+            ("[" * 2000, "the YAML is nested deeper than 50 levels"),
             ("[1]\n", "must hold one YAML document, a mapping"),
             ("", "must hold one YAML document"),
             ("a: 1\n---\na: 2\n", "must hold one YAML document"),

@@ -200,6 +200,7 @@ def _planned(
 ) -> "tuple[Outcome | None, str | None]":
     """Plan for the same framework, beginning with what it runs; else say why there is no answer."""
     from sapp_ppb.cli.plan import planned
+    from sapp_ppb.cli.problem import note_missing_memory
     from sapp_ppb.targets import TARGETS
 
     try:
@@ -208,7 +209,9 @@ def _planned(
             {} if "min_layers_per_cell" in given or target not in _FULL_CELLS else {"min_layers_per_cell": 1}
         )
         problem = plan.problem.changed(target=target, **least)
-        return planned(problem, **planning, warm_start=_as_start(plan, problem)), None
+        outcome = planned(problem, **planning, warm_start=_as_start(plan, problem))
+        note_missing_memory(problem)
+        return outcome, None
     except NoPlanFoundError as error:
         return None, f"no answer in time: {error}"
     except PpbError as error:

@@ -11,13 +11,14 @@ from sapp_ppb.cli.options import FRAMEWORKS, Force
 from sapp_ppb.cli.output import write_document
 from sapp_ppb.cli.output_files import free_files
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import is_folder
 
 if TYPE_CHECKING:
     from sapp_ppb.plan import Plan
     from sapp_ppb.targets.nearest import Nearest
     from sapp_ppb.writers.exports import Export
 
-_LARGEST_MB = 64
+_LARGEST_MB = 0.25  # of a configuration; parsing takes seconds a MB
 _SHOWN_LINES = 60
 SHORT_HELP = "Write a plan for a framework."
 HELP = """
@@ -73,8 +74,8 @@ def export(
     form = _form(to, into)
     if python:
         form = _in_python(form, into)
-    is_folder = output is not None and (output.endswith(os.sep) or Path(output).is_dir())
-    paths = [Path(output or "")] if not is_folder else [Path(output or "", name) for name in form.file_names]
+    is_several = output is not None and (output.endswith(os.sep) or is_folder(output))
+    paths = [Path(output or "")] if not is_several else [Path(output or "", name) for name in form.file_names]
     if output is not None:
         free_files("--output", output, paths, force=force)
     chosen = _sayable(

@@ -1,9 +1,10 @@
 """What every verb promises: faults in clear lines on stderr, and an exit code that says what happened."""
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import ParamSpec
 
@@ -58,8 +59,9 @@ def say(message: str) -> None:
     shown = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in message)
     try:
         print(shown.encode(encoding, "backslashreplace").decode(encoding), file=sys.stderr)
-    except OSError:
-        return  # nobody listens; the exit code still tells
+    except OSError:  # nobody listens; the code still tells, unless the rest is tried again at the end
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from sapp_ppb.cli import (
     simulate,
     sweep,
 )
-from sapp_ppb.cli.guard import BAD_INPUT, say, verb
+from sapp_ppb.cli.guard import BAD_INPUT, FITS, say, verb
 from sapp_ppb.cli.older_flags import Verbs
 from sapp_ppb.cli.output import write_result
 from sapp_ppb.errors import PpbError
@@ -100,6 +100,10 @@ def main() -> None:
     except SystemExit as end:
         if end.code == _INTERRUPTED_BY_TYPER:  # outside of any verb
             raise KeyboardInterrupt from None
+        if isinstance(
+            end.__context__, BrokenPipeError
+        ):  # nobody reads the help to its end; 1 would say no plan
+            sys.exit(FITS)
         raise
     except PpbError as error:  # the version can not be written, which is asked for before any verb
         say(f"error: {error}")

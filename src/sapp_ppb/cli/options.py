@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sapp_ppb.costs import RecomputeType
     from sapp_ppb.schedules import Flavour, MicroBatchGroup, OrderFile, P2PMode, ScheduleName
 
+_GIGABYTES = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?:g|gb|gib)", re.IGNORECASE)
 _THOUSANDS = re.compile(r"0\d\d")  # what 56,000 ends in, and no list of numbers
 
 AUTO = "auto"  # the schedule that is best
@@ -235,13 +236,23 @@ def numbers(option: str, text: str, unit: str) -> float | tuple[float, ...]:
     (56000.0, (1.0, 2.5))
     """
     entries = text.split(",")
-    faults = [f"{entry.strip()!r} is not a number of {unit}" for entry in entries if not _is_number(entry)]
+    faults = [
+        f"{entry.strip()!r} is not a number of {unit}{_in_mb(entry, unit)}"
+        for entry in entries
+        if not _is_number(entry)
+    ]
     if any(_THOUSANDS.fullmatch(entry) for entry in entries[1:]):
         faults = [f"{text!r} looks like one number with a thousands comma; write {text.replace(',', '')}"]
     if faults:
         raise InputError(option, faults)
     values = tuple(float(entry) for entry in entries)
     return values if len(values) > 1 else values[0]
+
+
+def _in_mb(entry: str, unit: str) -> str:
+    """Say what to write for a number of gigabytes where megabytes are asked for."""
+    found = _GIGABYTES.fullmatch(entry.strip())
+    return f"; write {1024 * float(found[1]):.10g} for {found[1]} GB" if found and unit == "MB" else ""
 
 
 def whole_numbers(option: str, text: str) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ from sapp_ppb.cli.options import (
 )
 from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.cli.output_files import SECOND_PLAN_FILE, free_folder, write_folder
-from sapp_ppb.cli.problem import takes_problem
+from sapp_ppb.cli.problem import note_missing_memory, takes_problem
 from sapp_ppb.cli.progress import ProgressLine
 from sapp_ppb.interrupts import held_interrupts
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 # Share of the time limit for the plan that the target can say; the rest says what that costs.
 _FOR_TARGET = 0.7
+_SMALL_LIMIT_MB, _FAR_TOO_SMALL = 1024.0, 10  # devices of a thousand GB are not made yet
 _NOTHING_YET = "interrupted before any plan was found"
 SHORT_HELP = "Find the shortest step that fits the memory."
 HELP = """
@@ -112,6 +113,8 @@ def plan(
             problem = _fixed(problem, fix, part)
         known = None if warm_start is None else _plan_in(warm_start, problem)
         outcome = planned(problem, **options, warm_start=known, reorder_stages=reorder_stages)
+    note_missing_memory(problem)
+    _note_gigabytes(outcome)
     with held_interrupts():  # the plan is there: it is written and printed before a Ctrl-C comes through
         timeline = None if outcome.plan is None else simulate(outcome.plan)
         try:
@@ -129,6 +132,15 @@ def plan(
     if explain and exit_code(outcome) == FITS:
         write_result(_explanation(outcome, time_limit))
     return exit_code(outcome)
+
+
+def _note_gigabytes(outcome: "Outcome") -> None:
+    """Ask whether gigabytes are meant, where limits are far too small for any plan."""
+    limit_mb = max(outcome.problem.limit_per_stage_mb)
+    needed_mb = None if outcome.shortage is None else outcome.shortage.smallest_limit_mb
+    if needed_mb is not None and 0 < limit_mb <= _SMALL_LIMIT_MB and needed_mb > _FAR_TOO_SMALL * limit_mb:
+        said = f"{limit_mb:.10g} GB are {1024 * limit_mb:.10g}"
+        say(f"note: memory limits are in MB; {said} (--memory-limit {1024 * limit_mb:.10g})")
 
 
 def _plan_in(path: Path, problem: "Problem") -> "Plan":

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+from sapp_ppb.cli.guard import say
 from sapp_ppb.cli.options import (
     AUTO,
     ConstantMemory,
@@ -112,6 +113,15 @@ def given_problem(
         else numbers("--stage-speed", stage_speed, "times the measured speed"),
         step_extra_ms=numbers("--step-extra", step_extra, "ms"),
     )
+
+
+def note_missing_memory(problem: "Problem") -> None:
+    """Say on stderr that memory decides nothing, where the limit or what layers hold is not given."""
+    if problem.memory_limit_mb is None:
+        say("note: no memory limit is given, so nothing needs to be recomputed; -mem MB gives one")
+    elif not any(layer.parameter_mb or any(layer.activation_mb) for layer in problem.model.bodies):
+        where = f"no BODY layer of {problem.model.name} has memory in the model file"
+        say(f"note: {where}, so the limit does not bind them")
 
 
 def _candidates(problem: "Problem", given: dict[str, Any]) -> "list[Problem] | None":

@@ -24,7 +24,7 @@ parallel); micro-batches are the global batch / (data parallel x micro-batch siz
 
 With -o every finished problem is kept at once: Ctrl-C loses none, and the same command goes on.
 
-\\b
+\b
 Examples:
   sapp-ppb sweep llama2_70b.json --devices 128 --global-batch 512 -s 4,8,16 -i 1-3 -mem 56000,64000 -o out
   sapp-ppb sweep llama2_70b.json --devices 64 --global-batch 256 -mem 40000:64000:4000 --schedule auto

@@ -15,7 +15,7 @@ def plan_from_matrices(
     problem: Problem, matrices: Mapping[str, Mapping[str, Sequence[Sequence[int]]]]
 ) -> Plan:
     """
-    Plan from V x S matrices indexed [chunk][stage], by layer name and type name.
+    Plan from V x S matrices indexed ``[chunk][stage]``, by layer name and type name.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def counts_from_matrices(
     problem: Problem, matrices: Mapping[str, Mapping[str, Sequence[Sequence[int]]]]
 ) -> Counts:
     """
-    Read counts along the chain from V x S matrices indexed [chunk][stage], by layer name and type name.
+    Read counts along the chain from V x S matrices indexed ``[chunk][stage]``, by layer name and type name.
 
     Returns
     -------

@@ -157,7 +157,7 @@ class Plan:
         return np.asarray(self.counts.sum(axis=(0, 1)))
 
     def per_chunk_and_stage(self, per_cell: ArrayLike) -> NDArray[np.int64]:
-        """Lay values of the cells out as [chunk][stage]; shape (V, S)."""
+        """Lay values of the cells out as ``[chunk][stage]``; shape (V, S)."""
         return np.asarray(np.asarray(per_cell)[np.array(self.problem.cell_at)])
 
     @property

@@ -19,9 +19,10 @@ import numpy as np
 
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
+from sapp_ppb.planner.allowed import may_be
 from sapp_ppb.planner.baselines import baselines
 from sapp_ppb.planner.proof.bounds import any_order_bound, lower_bound
-from sapp_ppb.planner.run import PROVEN, Run, Watch, may_be
+from sapp_ppb.planner.run import PROVEN, Run, Watch
 from sapp_ppb.planner.search.annealing import Search
 from sapp_ppb.planner.search.budget import Budget, budget_for
 from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
@@ -156,6 +157,7 @@ def plan_orders(
     watch: Watch | None,
     plan: Planner,
     plain: bool,
+    has_way: Callable[[Plan], bool],
 ) -> Outcome:
     """
     Find the best plan over all orders of the devices.
@@ -170,6 +172,8 @@ def plan_orders(
         How one problem is planned as it stands.
     plain
         Whether a single run plans a problem; otherwise ``plan`` is asked for every order.
+    has_way
+        Whether a plan is one of those that the target is asked for.
 
     Returns
     -------
@@ -184,7 +188,7 @@ def plan_orders(
         When the limit passed before any plan was found.
     """
     check_reordering(problem)
-    return _Orders(problem, time_limit_s, gap, seed, threads, known, watch, plan, plain).outcome()
+    return _Orders(problem, time_limit_s, gap, seed, threads, known, watch, plan, plain, has_way).outcome()
 
 
 class _Orders:
@@ -201,10 +205,11 @@ class _Orders:
         watch: Watch | None,
         plan: Planner,
         plain: bool,
+        has_way: Callable[[Plan], bool],
     ) -> None:
         self._problem, self._time_limit_s, self._seed = problem, time_limit_s, seed
         self._options = {"gap": gap, "seed": seed, "threads": threads, "watch": watch}
-        self._known, self._plan, self._plain = known, plan, plain
+        self._known, self._plan, self._plain, self._has_way = known, plan, plain, has_way
         self._started = time.monotonic()
         self._deadline = self._started + budget_for(problem, time_limit_s).stop_s
         self._few = number_of_orders(problem) <= _MOST_ORDERS
@@ -304,11 +309,15 @@ class _Orders:
                 pass
             met = search.plan_of(state)
             plans += [] if met is None else [met]
-        timelines = [simulate(plan) for plan in plans if may_be(plan)]
+        timelines = [simulate(plan) for plan in plans if self._may_be(plan)]
         fitting = [timeline for timeline in timelines if timeline.fits_memory]
         tasted = replace(each, timeline=min(fitting, key=lambda one: one.step_ms, default=None))
         self._take(each.order, tasted.timeline)
         return tasted
+
+    def _may_be(self, plan: Plan) -> bool:
+        """Whether a plan is one that was asked for, and that the bounds are of."""
+        return may_be(plan) and self._has_way(plan)
 
     def _take(self, order: Order, timeline: Timeline | None) -> None:
         """Keep a plan that is better than the best so far."""
@@ -344,7 +353,7 @@ class _Orders:
         least = least_memory_if_known(each.problem, any_that_fits=True, time_limit_s=_LEAST_MEMORY_S)
         if least.rules_out(min(each.problem.limit_per_stage_mb)):
             return False
-        timeline = None if least.plan is None or not may_be(least.plan) else simulate(least.plan)
+        timeline = None if least.plan is None or not self._may_be(least.plan) else simulate(least.plan)
         if timeline is not None and timeline.fits_memory:
             self._take(each.order, timeline)
         return True

@@ -10,14 +10,14 @@ import numpy as np
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError, NoPlanFoundError
-from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy, refuse_other_cells
+from sapp_ppb.plan import Outcome, Plan, Shortage, Status, StoppedBy, refuse_other_cells
 from sapp_ppb.planner.met import Met, plans_met
 from sapp_ppb.planner.orders import check_reordering, plan_orders
 from sapp_ppb.planner.proof.bounds import lower_bound
 from sapp_ppb.planner.run import PROVEN, Run, Watch
 from sapp_ppb.planner.search.budget import budget_for
 from sapp_ppb.planner.warm_up import compile_kernels
-from sapp_ppb.planner.ways import plan_ways
+from sapp_ppb.planner.ways import as_plan_of, plan_ways
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import simulate
 from sapp_ppb.targets import Way, is_nested, target_named
@@ -76,7 +76,7 @@ def plan_pipeline(
         When the limit passed before any plan was found.
     """
     check_options(time_limit_s, gap, seed, threads)
-    _check_fix(problem)
+    check_fix(problem)
     known = None if warm_start is None else _plan_for(problem, warm_start)
     ways = _ways(problem)
     if reorder_stages:
@@ -110,7 +110,8 @@ def _planned(
             time_limit_s=time_limit_s,
             known=known,
             plan=lambda each, seconds: plan_pipeline(each, time_limit_s=seconds, warm_start=known, **options),
-            plain=ways[0].problem is problem and len(type_sets(problem)) == 1,
+            plain=ways[0].problem is problem and type_sets(problem)[0] is problem,
+            has_way=lambda plan: any(as_plan_of(way.problem, plan) is not None for way in ways),
             **options,
         )
     if len(ways) > 1 or ways[0].problem is not problem:
@@ -182,11 +183,26 @@ def _ways(problem: Problem) -> tuple[Way, ...]:
                 "or leave out --recompute, --max-recompute-types and --fix"
             ],
         )
-    return ways
+    if ways[0].problem is problem:
+        return ways
+    return tuple(replace(way, problem=each) for way in ways for each in _sets_of_way(way))
 
 
-def _check_fix(problem: Problem) -> None:
-    """Refuse recompute that is fixed as the target can not say it."""
+def _sets_of_way(way: Way) -> list[Problem]:
+    """Split a way by the types that a plan may mix, where it leaves them open."""
+    settled = way.problem.fix is not None and way.problem.fix.settles_recompute
+    return [way.problem] if settled else type_sets(way.problem)
+
+
+def check_fix(problem: Problem) -> None:
+    """
+    Refuse recompute that is fixed as the target can not say it.
+
+    Raises
+    ------
+    InputError
+        Naming the cells.
+    """
     if problem.fix is None or not is_nested(problem.target):
         return
     kept = problem.fix.recomputed.sum(axis=0)
@@ -277,15 +293,35 @@ def _best_of(problem: Problem, runs: Iterator[Run]) -> Outcome:
     if best is None:
         if late is not None or not nothing:
             raise late or NoPlanFoundError("no plan was found in time; try a higher --time-limit")
-        least = min(nothing, key=_needed)
-        return replace(least, problem=problem, seconds=round(seconds, 3))
+        return _nothing_of(problem, nothing, seconds)
     return _renamed(problem, best, bound_ms, seconds)
 
 
-def _needed(outcome: Outcome) -> float:
-    """Limit that an infeasible outcome asks for; infinite where it is not known."""
-    shortage = outcome.shortage
-    return math.inf if shortage is None or shortage.smallest_limit_mb is None else shortage.smallest_limit_mb
+def _nothing_of(problem: Problem, nothing: list[Outcome], seconds: float) -> Outcome:
+    """Tell the set of types that asks for the lowest limit as the whole problem's, with what does there."""
+    shortages = [outcome.shortage for outcome in nothing if outcome.shortage is not None]
+    least = min(shortages, key=_needed_mb, default=None)
+    if least is not None:
+        remedies = (_of_all_types(problem, change, value) for change, value in least.remedies)
+        proven = all(shortage.proven for shortage in shortages)
+        least = replace(least, proven=proven, remedies=tuple(filter(None, remedies)))
+    return replace(nothing[0], problem=problem, shortage=least, seconds=round(seconds, 3))
+
+
+def _needed_mb(shortage: Shortage) -> float:
+    """Limit that a shortage asks for; infinite where it is not known."""
+    return math.inf if shortage.smallest_limit_mb is None else shortage.smallest_limit_mb
+
+
+def _of_all_types(problem: Problem, change: str, value: float | str) -> tuple[str, float | str] | None:
+    """Tell a type that a set lacks as one more to mix; None where that is not all that it takes."""
+    if change != "recompute" or problem.max_recompute_types is None:
+        return change, value
+    recompute = problem.model.type_named(str(value))
+    if recompute is Recompute.NONE:  # it is no part of the mix
+        return change, value
+    allowed = problem.recompute is None or recompute in problem.recompute
+    return ("max_recompute_types", problem.max_recompute_types + 1) if allowed else None
 
 
 def _renamed(problem: Problem, best: Outcome, bound_ms: float, seconds: float) -> Outcome:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Outcome, Plan
-from sapp_ppb.planner.run import RUNNERS_UP, may_be
+from sapp_ppb.planner.allowed import may_be
+from sapp_ppb.planner.run import RUNNERS_UP
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import batched_makespans
 from sapp_ppb.simulator.price import layer_tables, price, price_lists, price_rule

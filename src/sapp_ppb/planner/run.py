@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sapp_ppb.errors import NoPlanFoundError, PlannerNote, SolverError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
+from sapp_ppb.planner.allowed import may_be
 from sapp_ppb.planner.baselines import baselines
 from sapp_ppb.planner.met import tell_met
 from sapp_ppb.planner.proof.bounds import lower_bound
@@ -30,7 +31,6 @@ from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
 from sapp_ppb.simulator.price import price
-from sapp_ppb.targets import target_named
 
 # A makespan this close to its bound, as a share, is proven minimal.
 PROVEN = 1e-6
@@ -330,10 +330,12 @@ class Run:
         if self._searches and self.seconds < self.budget.stop_s:
             moves = min(_POLISHING_MOVES, self.budget.moves // _POLISHED)
             polished = self._searches[0].polish(best.plan, slowest, moves)
-            if polished is not None and may_be(polished):
+            if polished is not None:
                 candidates.append(simulate(polished))
         candidates += [simulate(tidied(each.plan)) for each in candidates]
-        usable = [each for each in candidates if each.fits_memory and each.step_ms <= slowest]
+        usable = [
+            each for each in candidates if each.fits_memory and each.step_ms <= slowest and may_be(each.plan)
+        ]
         return min(usable, key=tie_rank, default=best)
 
     def _feasible(self, best: Timeline, stopped_by: StoppedBy) -> Outcome:
@@ -366,11 +368,3 @@ class Run:
             seed=self.seed,
             shortage=shortage,
         )
-
-
-def may_be(plan: Plan) -> bool:
-    """Whether a plan keeps what its problem fixes, and its target can say it."""
-    if not plan.keeps_fix:
-        return False
-    target = plan.problem.target
-    return target is None or not target_named(target).unsaid(plan)

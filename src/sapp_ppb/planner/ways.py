@@ -17,10 +17,11 @@ import numpy as np
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError, NoPlanFoundError
-from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
+from sapp_ppb.plan import Outcome, Plan, Shortage, Status, StoppedBy
+from sapp_ppb.planner.allowed import may_be
 from sapp_ppb.planner.met import tell_met
 from sapp_ppb.planner.proof.bounds import lower_bound, work_bound
-from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch, may_be
+from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch
 from sapp_ppb.planner.search.annealing import Search
 from sapp_ppb.planner.search.budget import Budget, budget_for
 from sapp_ppb.planner.shortage.infeasible import find_shortage
@@ -39,6 +40,8 @@ _BEST, _LEAST_SHARE = 3, 0.2
 _PROVEN_IN = 1 / 3
 # Seconds for the plan that holds least of a way in which the short search met none that fits.
 _LEAST_MEMORY_S = 5.0
+# Seconds to say why nothing fits.
+_SHORTAGE_S = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -176,7 +179,7 @@ class _Rivals:
         run = Run(
             problem=problem,
             budget=_until(budget_for(problem, seconds, self._patience), self._deadline),
-            known=_as_plan_of(problem, self._known),
+            known=as_plan_of(problem, self._known),
             best=self.best,
             **self._options,
         )
@@ -248,7 +251,7 @@ def _taste(
         bound_ms = bound_within(way.problem, cutoff_ms, 0.0)
         if bound_ms < cutoff_ms:
             bound_ms = max(bound_ms, lower_bound(way.problem, seconds))
-        found = [simulate(plan) for plan in (_as_plan_of(way.problem, known),) if plan is not None]
+        found = [simulate(plan) for plan in (as_plan_of(way.problem, known),) if plan is not None]
         if bound_ms < cutoff_ms:
             moves = int(min(_TASTING_MOVES, _TASTED * budget_for(way.problem, seconds).moves))
             search = Search(way.problem, seed)
@@ -286,16 +289,14 @@ def _until(budget: Budget, deadline: float) -> Budget:
     return replace(budget, stop_s=max(0.1, min(budget.stop_s, deadline - time.monotonic())))
 
 
-def _as_plan_of(problem: Problem, plan: Plan | None) -> Plan | None:
+def as_plan_of(problem: Problem, plan: Plan | None) -> Plan | None:
     """Read a plan's counts as a plan of a way; None where they are none."""
-    if plan is None or not all(
-        r in problem.considered(layer)
-        for k, layer in enumerate(problem.model.bodies)
-        for r in problem.model.types
-        if plan.counts[k, r].any()
-    ):
+    if plan is None:
         return None
-    return Plan(problem=problem, counts=plan.counts)
+    try:
+        return Plan(problem=problem, counts=plan.counts)
+    except InputError:  # a type, or an empty cell, that the way does not have
+        return None
 
 
 def _nothing_fits(ways: Sequence[Way]) -> bool:
@@ -310,8 +311,10 @@ def _nothing_fits(ways: Sequence[Way]) -> bool:
 
 
 def _infeasible(problem: Problem, ways: Sequence[Way], started: float, seed: int) -> Outcome:
-    """Say why nothing fits; where there is one way only, of the plans that it has."""
-    shortage = find_shortage(ways[0].problem if len(ways) == 1 else problem, time_limit_s=5.0)
+    """Say why nothing fits, of the plans that the ways have."""
+    shortage = find_shortage(ways[0].problem if len(ways) == 1 else problem, time_limit_s=_SHORTAGE_S)
+    if len(ways) > 1 and not shortage.proven:  # what holds least is in no way, and a way's own may be lighter
+        shortage = _least_of_ways(shortage, [way for way in ways if not _follows_places(way)])
     remedies = tuple(
         (change, value) for change, value in shortage.remedies if _is_open(problem, change, value)
     )
@@ -327,10 +330,23 @@ def _infeasible(problem: Problem, ways: Sequence[Way], started: float, seed: int
     )
 
 
+def _least_of_ways(shortage: Shortage, ways: Sequence[Way]) -> Shortage:
+    """Find the least limit that the plan of some way meets, which is not proven to be the least of all."""
+    each = [find_shortage(way.problem, time_limit_s=_SHORTAGE_S / len(ways)) for way in ways]
+    least = min((shortage, *each), key=_needed_mb)
+    return replace(least, proven=False)
+
+
+def _needed_mb(shortage: Shortage) -> float:
+    return math.inf if shortage.smallest_limit_mb is None else shortage.smallest_limit_mb
+
+
 def _is_open(problem: Problem, change: str, value: float | str) -> bool:
     """Whether a change is of what was asked for, and leaves what the target can say."""
-    if change in ("fix", "recompute"):
-        return getattr(problem, change) is not None
+    if change == "recompute":  # a way allows fewer types than the problem
+        return problem.recompute is not None and problem.model.type_named(str(value)) not in problem.recompute
+    if change == "fix":
+        return problem.fix is not None
     if change != "schedule":
         return True
     try:

@@ -236,7 +236,7 @@ class Problem:
 
     @cached_property
     def cell_at(self) -> tuple[tuple[int, ...], ...]:
-        """Cells laid out as [chunk][stage]; shape (V, S)."""
+        """Cells laid out as ``[chunk][stage]``; shape (V, S)."""
         return tuple(zip(*map(self.cells_of, range(self.stages)), strict=True))
 
     @property

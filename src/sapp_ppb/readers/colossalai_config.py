@@ -7,7 +7,7 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.readers.literal_config import LiteralConfig
 from sapp_ppb.readers.literal_values import read_literals
-from sapp_ppb.schedules import Placement, ScheduleName
+from sapp_ppb.schedules import MOST_CELLS, Placement, ScheduleName
 from sapp_ppb.targets.colossalai import STYLES, default_layers, micro_batch_fault
 from sapp_ppb.targets.config import CellTypes, PipelineConfig
 
@@ -70,7 +70,7 @@ class _Judge:
         """Say the pipeline."""
         given = self.given
         schedule = self._schedule()
-        chunks = given.whole("num_model_chunks", 1)
+        chunks = given.whole("num_model_chunks", 1, most=MOST_CELLS)
         split = given.wholes(_SPLIT)
         stages = self._stages(None if chunks != 1 else split)
         if stages == 1:
@@ -105,7 +105,7 @@ class _Judge:
         given = self.given
         if split is not None and (given.is_unread("pp_size") or not given.is_given("pp_size")):
             return len(split)
-        stages = given.whole("pp_size")
+        stages = given.whole("pp_size", most=MOST_CELLS)
         if stages is None and not given.is_given("pp_size"):
             given.needs("pp_size is not given, which is the number of stages")
         return stages
@@ -146,8 +146,13 @@ class _Judge:
         chunks: int | None,
         split: tuple[int, ...] | None,
     ) -> CellTypes | None:
-        """Types of the layers of every cell, indexed [chunk][stage]."""
+        """Types of the layers of every cell, indexed ``[chunk][stage]``."""
         if stages is None or chunks is None or schedule is None:
+            return None
+        if stages * chunks > MOST_CELLS:
+            self.given.breaks(
+                "num_model_chunks", f"times pp_size must be at most {MOST_CELLS}", str(stages * chunks)
+            )
             return None
         if schedule is ScheduleName.ZBV and chunks != 2:
             return None

@@ -20,6 +20,7 @@ from sapp_ppb.targets.torchtitan_rules import group_of
 _OF_MICRO_BATCHES = re.compile(
     r"micro[-_ ]?batch(?!.*group)|batch[-_]size|n_?nodes|nproc|(tensor-model|context)-parallel-size"
 )
+_OF_SCHEDULE = re.compile(r"^the schedule is not known")
 _SIZES = {"stages": "--stages", "interleave": "--interleave"}
 
 
@@ -76,9 +77,14 @@ def still_unknown(config: PipelineConfig, given: Mapping[str, Any]) -> tuple[str
     >>> still_unknown(config, {}), still_unknown(config, {"micro_batches": 8})
     (('--global-batch-size is ${GBS}',), ())
     """
-    if config.micro_batches is not None or "micro_batches" not in given:
-        return config.unknown
-    return tuple(sentence for sentence in config.unknown if not _OF_MICRO_BATCHES.search(sentence))
+    settled = [
+        words
+        for field, words in (("micro_batches", _OF_MICRO_BATCHES), ("schedule", _OF_SCHEDULE))
+        if getattr(config, field) is None and field in given
+    ]
+    return tuple(
+        sentence for sentence in config.unknown if not any(words.search(sentence) for words in settled)
+    )
 
 
 def missing_for_price(config: PipelineConfig, given: Mapping[str, Any]) -> list[str]:

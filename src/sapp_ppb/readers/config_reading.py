@@ -44,14 +44,14 @@ class ConfigReading:
         """Whether a place holds a variable that is not known."""
         return any(words.startswith(f"{self.document.at(place)}:") for words in self.unknown)
 
-    def whole(self, place: str, default: int, *, least: int = 1) -> int | None:
+    def whole(self, place: str, default: int, *, least: int = 1, most: int = LARGEST_COUNT) -> int | None:
         """Whole number of a place; None when it is not known, or is none."""
         value = self.value(place)
         if value is None:
             return None if self.is_unknown(place) else default
-        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST_COUNT:
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
             return value
-        self.breaks(place, f"must be a whole number from {least} to {LARGEST_COUNT}", value)
+        self.breaks(place, f"must be a whole number from {least} to {most}", value)
         return None
 
     def flag(self, place: str) -> bool | None:

@@ -9,7 +9,7 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.readers.literal_config import LiteralConfig
 from sapp_ppb.readers.literal_values import read_literals
-from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.schedules import MOST_CELLS, ScheduleName
 from sapp_ppb.targets.config import CellTypes, PipelineConfig
 
 _NAMES = {
@@ -97,7 +97,7 @@ class _Judge:
             return given.wholes("parts")
         method = given.text("partition_method", "parameters")
         if method is not None and method.lower() == "uniform":
-            stages = given.whole("num_stages")
+            stages = given.whole("num_stages", most=MOST_CELLS)
             if stages is not None and self.layers is not None:
                 return uniform_parts(self.layers + beside, stages)
         given.needs(
@@ -109,10 +109,10 @@ class _Judge:
     def _stages(self, parts: Sequence[int] | None) -> int | None:
         given = self.given
         if parts is None:
-            return given.whole("num_stages")
+            return given.whole("num_stages", most=MOST_CELLS)
         number = len(parts) - 1
         if given.is_given("num_stages") and not given.is_unread("num_stages"):
-            stages = given.whole("num_stages")
+            stages = given.whole("num_stages", most=MOST_CELLS)
             if stages is not None and stages != number:
                 given.breaks(
                     "parts", "must have num_stages + 1 boundaries", f"{len(parts)} for {stages} stages"

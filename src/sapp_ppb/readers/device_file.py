@@ -6,6 +6,7 @@ from pathlib import Path
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.device import NUMBERS, Device
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import is_there
 from sapp_ppb.readers.model_notes import unknown_key_notes
 from sapp_ppb.readers.yaml_file import read_yaml_document
 
@@ -49,7 +50,7 @@ def read_device(name_or_path: str) -> Device:
         with as_file(_FOLDER / f"{name_or_path.lower()}.yaml") as path:
             return _read(path)
     path = Path(name_or_path)
-    if not path.exists() and path.suffix.lower() not in (".yaml", ".yml", ".json"):
+    if not is_there(path) and path.suffix.lower() not in (".yaml", ".yml", ".json"):
         known = ", ".join(device_names())
         raise InputError(
             "--device", [f"{shown(name_or_path)} is no device known here and no file; one of {known}"]

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable
 from enum import StrEnum
 from os import PathLike
-from pathlib import Path
 
 from sapp_ppb.costs import Model
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import is_folder, is_there, opened
 from sapp_ppb.plan import PLAN_FORMAT
 from sapp_ppb.targets import PipelineConfig
 
@@ -44,6 +44,7 @@ _LITERALS = (
     (Framework.DEEPSPEED, re.compile(r"\b(deepspeed|PipelineModule|PARTS|activation_checkpoint_interval)\b")),
 )
 _OF_TORCHTITAN = re.compile(r"\btorchtitan\b|\bpipeline_parallel_degree\b|_per_model_part\b")
+_MODEL = re.compile(r'"layers_description"\s*:')
 _PLAN = re.compile(rf'"format"\s*:\s*"{PLAN_FORMAT}"')
 _LAYERS = re.compile(r'"format"\s*:\s*"sapp-ppb-layers"')
 _RESULT = re.compile(r'"stage_partition"\s*:')  # of HyperParallel's PPOptimizer
@@ -81,6 +82,7 @@ def framework_of(path: str | PathLike[str]) -> Framework | None:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     _ = Path(folder, "run.sh").write_text("torchrun pretrain.py --pipeline-model-parallel-size 4")
@@ -125,7 +127,7 @@ def is_plan_file(path: str | PathLike[str]) -> bool:
 def _beginning(path: str | PathLike[str]) -> str:
     """Text that a file begins with; none when it can not be read, which its reader says better."""
     try:
-        with Path(path).open("rb") as file:
+        with opened(path) as file:
             return file.read(_LOOKED_AT_BYTES).decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
     except (OSError, ValueError):
         return ""
@@ -167,13 +169,14 @@ def read_config(
 
 
 def _not_told(path: str | PathLike[str]) -> str:
-    place = Path(path)
-    if not place.exists():
+    if not is_there(path):
         return "there is no such file; check the path"
-    if place.is_dir():
+    if is_folder(path):
         return "is a folder; name a file in it"
     if is_plan_file(path):
         return "is a plan file and no configuration; give it to sapp-ppb simulate or compare"
+    if _MODEL.search(_beginning(path)):
+        return "is a model file and no configuration; give it to --model"
     return f"is no configuration that is known: these are {_KNOWN}; name the framework with --from"
 
 

@@ -6,16 +6,16 @@ them; what is missing there has the default of the transformers library.  All fa
 file are raised at once.
 """
 
-import warnings
 from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 
 from sapp_ppb.costs.architecture import Architecture, Attention, Block, Experts, Mlp
 from sapp_ppb.costs.checks import shown
-from sapp_ppb.errors import FileNote, InputError
+from sapp_ppb.errors import InputError
 from sapp_ppb.readers.hf_values import Values
 from sapp_ppb.readers.json_file import read_document
+from sapp_ppb.readers.notes import warn_of
 
 MOST_LAYERS = 10_000
 FeedForwards = Callable[[int], Mlp | Experts]
@@ -62,8 +62,7 @@ def read_hf_config(path: str | PathLike[str], name: str | None = None) -> Archit
     kind, values = _language_model(str(path), document.value)
     values.faults += document.faults
     architecture = _architecture(kind, values, name or Path(path).stem)
-    for note in dict.fromkeys(values.notes):
-        warnings.warn(f"{path}: {note}", FileNote, stacklevel=2)
+    warn_of(path, values.notes)
     if values.faults or architecture is None:
         raise InputError(str(path), list(dict.fromkeys(values.faults)))
     return architecture

@@ -8,7 +8,7 @@ finds; a JSON is its result.  Its layers are the model file.
 import math
 from os import PathLike
 
-from sapp_ppb.costs.checks import LARGEST_COUNT
+from sapp_ppb.costs.checks import LARGEST_COUNT, shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.config_reading import ConfigReading
 from sapp_ppb.readers.hyperparallel_result import read_hyperparallel_result
@@ -35,7 +35,10 @@ def read_hyperparallel(path: str | PathLike[str]) -> PipelineConfig:
     section = document.value.get(_SECTION) if isinstance(document.value, dict) else None
     faults = list(document.faults)
     if not isinstance(section, dict):
-        faults.append(f"must be a mapping with {_SECTION}, itself a mapping, as PPOptimizer reads it")
+        found = shown(section if isinstance(document.value, dict) else document.value)
+        faults.append(
+            f"must be a mapping with {_SECTION}, itself a mapping, as PPOptimizer reads it (got {found})"
+        )
     if faults:
         raise InputError(str(path), faults)
     return _of_inputs(str(path), ConfigReading(document))

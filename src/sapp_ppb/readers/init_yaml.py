@@ -203,7 +203,7 @@ def _peaks(usage: Mapping[str, Any], stages: int, rounds: int, found: _Findings)
         for at, (ids, numbers) in enumerate(_of_rounds(usage["body_memories"], rounds, place, found)):
             if len(ids) != len(numbers):
                 said = f"names {len(ids)} stages and {len(numbers)} memories in round {at}; give one for each"
-                found.fault(place, said)
+                found.fault(place, f"{said} (got {shown(ids)} and {shown(numbers)})")
                 continue
             for index, (stage, number) in enumerate(zip(ids, numbers, strict=True)):
                 where = f"{place}.memories" + (f"[{at}][{index}]" if rounds > 1 else f"[{index}]")
@@ -228,7 +228,8 @@ def _of_rounds(
         if rounds == 1 and isinstance(value, list) and not any(isinstance(part, list) for part in value):
             value = [value]
         if not isinstance(value, list) or [type(part) for part in value] != [list] * rounds:
-            found.fault(f"{place}.{key}", f"must be a list, or a list of {rounds} lists for as many rounds")
+            allowed = f"must be a list, or a list of {rounds} lists for as many rounds"
+            found.fault(f"{place}.{key}", f"{allowed} (got {shown(bodies.get(key))})")
             return []
         lists.append(value)
     return list(zip(*lists, strict=True))

@@ -125,8 +125,9 @@ class KernelCollector:
 
     def _see_exact(self, name: str, arguments: Event) -> None:
         op, start, end = _OP.fullmatch(name), arguments.get("start_ms"), arguments.get("end_ms")
-        if op and isinstance(start, int | float) and isinstance(end, int | float) and end >= start:
-            self._exact.append(OpSpan(int(op[1]), op[2], int(op[3]), float(start), float(end)))
+        starts_ms, ends_ms = duration(start), duration(end)
+        if op and starts_ms is not None and ends_ms is not None and ends_ms >= starts_ms:
+            self._exact.append(OpSpan(int(op[1]), op[2], int(op[3]), starts_ms, ends_ms))
 
     def ops(self, source: str) -> tuple[OpTrace | None, tuple[str, ...]]:
         """Give the times of whole ops; None when the trace has none."""

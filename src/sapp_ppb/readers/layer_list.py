@@ -13,12 +13,12 @@ from os import PathLike
 from pathlib import Path
 
 from sapp_ppb.costs import Model, Recompute, RecomputeType
-from sapp_ppb.costs.checks import count_fault, shown
+from sapp_ppb.costs.checks import count_fault, printable, shown
 from sapp_ppb.errors import InputError, ScheduleError
 from sapp_ppb.readers.json_file import read_document
 from sapp_ppb.readers.layer_lines import LayerLine, LayerLines
 from sapp_ppb.readers.order_file import read_order
-from sapp_ppb.readers.text_file import printable, read_text
+from sapp_ppb.readers.text_file import read_text, refuse_many
 from sapp_ppb.schedules import Placement, ScheduleName, ops_fault, parse_csv
 from sapp_ppb.targets.config import (
     LAYERS_COLUMNS,
@@ -30,6 +30,7 @@ from sapp_ppb.targets.config import (
 )
 
 _LARGEST_MB = 64
+MOST_LAYERS = 100_000
 _SHOWN_FAULTS = 20
 _ON_A_V = (ScheduleName.ZBV, ScheduleName.DUALPIPEV)
 _KEYS = {
@@ -79,6 +80,7 @@ def read_layer_list(path: str | PathLike[str], model: Model | None = None) -> Pi
 def _read_csv(path: str | PathLike[str], types: Sequence[RecomputeType]) -> PipelineConfig:
     where, lines = str(path), LayerLines(from_text=True, types=types)
     text = read_text(path, largest_mb=_LARGEST_MB, format_name="a table of layers")
+    refuse_many(where, text, lines=2 * MOST_LAYERS, cells=20 * MOST_LAYERS)
     rows = _rows(where, text)
     number, header = next(rows, (1, []))
     if tuple(cell.strip() for cell in header) != LAYERS_COLUMNS:
@@ -174,6 +176,8 @@ def _top_faults(value: object) -> list[str]:
         found.append(f"schedule must be one of {', '.join(ScheduleName)} (got {shown(value['schedule'])})")
     if "layers" in value and (not isinstance(value["layers"], list) or not value["layers"]):
         found.append(f"layers must be a list with an object for each layer (got {shown(value['layers'])})")
+    elif "layers" in value and len(value["layers"]) > MOST_LAYERS:
+        found.append(f"layers must have at most {MOST_LAYERS:,} entries (got {len(value['layers']):,})")
     group = value.get("micro_batch_group")
     if group not in (None, "remainder-first") and count_fault("micro_batch_group", group):
         found.append(f"micro_batch_group must be a number or 'remainder-first' (got {shown(group)})")

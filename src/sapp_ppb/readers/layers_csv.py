@@ -9,7 +9,6 @@ An empty cell is a value that is not given.
 
 import csv
 import io
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -18,11 +17,13 @@ from os import PathLike
 from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.costs.checks import LARGEST_COUNT, count_fault, listed, shown, text_fault
 from sapp_ppb.costs.model import body_faults, name_faults
-from sapp_ppb.errors import FileNote, InputError
+from sapp_ppb.errors import InputError
+from sapp_ppb.readers.notes import warn_of
 from sapp_ppb.readers.number_text import number_of
-from sapp_ppb.readers.text_file import read_text
+from sapp_ppb.readers.text_file import read_text, refuse_many
 
 _LARGEST_MB = 64
+_MOST_LAYERS = 10_000
 _MOST_FAULTS = 20  # a file of another format has a fault on every line
 _TYPES = tuple(r for r in Recompute if r is not Recompute.NONE)
 ACTIVATION = {Recompute.NONE: "activation_mb"} | {r: f"activation_{r.label}_mb" for r in _TYPES}
@@ -76,6 +77,7 @@ def read_layers_csv(path: str | PathLike[str], *, name: str) -> Model:
     (32, 30.0)
     """
     text = read_text(path, largest_mb=_LARGEST_MB, format_name="a table of layers")
+    refuse_many(str(path), text, lines=2 * _MOST_LAYERS, cells=100 * _MOST_LAYERS)
     faults: list[str] = []
     rows = _rows(text, faults)
     _, header = next(rows, (1, []))
@@ -95,8 +97,7 @@ def read_layers_csv(path: str | PathLike[str], *, name: str) -> Model:
     faults += name_faults(names)
     if complete and not faults:  # a line with a fault may have been the BODY
         faults += body_faults(layers)
-    for note in notes:
-        warnings.warn(f"{path}: {note}", FileNote, stacklevel=2)
+    warn_of(path, notes)
     if faults:
         more = [f"and {len(faults) - _MOST_FAULTS} more faults"] if len(faults) > _MOST_FAULTS else []
         raise InputError(str(path), [*faults[:_MOST_FAULTS], *more])

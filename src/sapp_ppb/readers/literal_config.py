@@ -44,14 +44,16 @@ class LiteralConfig:
             return None
         return value
 
-    def whole(self, name: str, default: int | None = None, *, least: int = 1) -> int | None:
+    def whole(
+        self, name: str, default: int | None = None, *, least: int = 1, most: int = LARGEST_COUNT
+    ) -> int | None:
         """Whole number of a name; None when it is not known, or is none."""
         value = self.value(name)
         if value is None:
             return None if self.is_unread(name) else default
-        if _is_whole(value, least):
+        if _is_whole(value, least, most):
             return int(str(value))
-        self.breaks(name, f"must be a whole number from {least} to {LARGEST_COUNT}", value)
+        self.breaks(name, f"must be a whole number from {least} to {most}", value)
         return None
 
     def wholes(self, name: str, *, least: int = 0) -> tuple[int, ...] | None:
@@ -86,5 +88,5 @@ class LiteralConfig:
             self.unknown.append(sentence)
 
 
-def _is_whole(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST_COUNT
+def _is_whole(value: object, least: int, most: int = LARGEST_COUNT) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most

@@ -17,7 +17,7 @@ from sapp_ppb.readers.json_file import read_document
 from sapp_ppb.readers.python_settings import Unread
 from sapp_ppb.readers.python_values import NotPlainError, PlainValues
 from sapp_ppb.readers.text_file import read_text
-from sapp_ppb.targets.python_names import named_values, python_tree
+from sapp_ppb.targets.python_names import named_values, python_tree, source_of
 
 _LARGEST_FILE_MB = 1
 _MOST_REPEATED = 100_000
@@ -66,7 +66,7 @@ def read_literals(path: str | PathLike[str], names: Collection[str]) -> Literals
     """
     where = str(path)
     if where.lower().endswith(".json"):
-        document = read_document(path)
+        document = read_document(path, largest_mb=_LARGEST_FILE_MB)
         if document.faults or not isinstance(document.value, dict):
             faults = document.faults or [f"must hold an object (got {shown(document.value)})"]
             raise InputError(where, faults)
@@ -109,7 +109,7 @@ def _keep(found: dict[str, object], name: str, node: ast.expr, values: "_Values"
     try:
         value = values.of(node)
     except NotPlainError:
-        source = shown(ast.unparse(node))
+        source = shown(source_of(node))
         value = Unread(why=f"line {node.lineno} gives {source}, which only running it would show")
     if name in found and found[name] != value:
         value = Unread(why=f"line {node.lineno} gives another value than a line before")
@@ -153,7 +153,7 @@ class _Values(PlainValues):
         if isinstance(node.op, ast.Add) and isinstance(left, list) and isinstance(right, list):
             return self._counted(left + right)
         if isinstance(node.op, ast.Mult) and isinstance(left, list) and isinstance(right, int):
-            if len(left) * right > _MOST_REPEATED:
+            if max(len(left), 1) * right > _MOST_REPEATED:
                 _not_plain()
             return self._counted(left * right)
         return _not_plain()

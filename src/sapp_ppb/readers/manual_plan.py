@@ -5,18 +5,18 @@ Each entry says offset and recompute lists, its number of chunks, and a file nam
 its picture.  All faults of a file are raised at once.
 """
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 
 from sapp_ppb.costs.checks import count_fault, shown, text_fault
-from sapp_ppb.errors import FileNote, InputError, PpbError, ScheduleError
+from sapp_ppb.errors import InputError, PpbError, ScheduleError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers.mindformers_lists import counts_from_list, layers_from_offset, plan_from_lists
 from sapp_ppb.readers.model_notes import unknown_key_notes
 from sapp_ppb.readers.named_plan import NamedPlan, unbound
+from sapp_ppb.readers.notes import warn_of
 from sapp_ppb.readers.yaml_file import YamlDocument, read_yaml_document
 
 _LISTS = ("recompute", "select_recompute", "select_comm_recompute")
@@ -76,8 +76,7 @@ def read_manual_plans(path: str | PathLike[str], problem: Problem) -> tuple[Name
     plans = [_entry(name, entry, problem, found) for name, entry in entries.items()]
     known = [plan for plan in plans if plan is not None]
     found.faults += _shared_names(known)
-    for note in dict.fromkeys(found.notes):
-        warnings.warn(f"{path}: {note}", FileNote, stacklevel=2)
+    warn_of(path, found.notes)
     if found.faults:
         raise InputError(str(path), found.faults)
     return tuple(known)

@@ -5,6 +5,7 @@ from os import PathLike
 from pathlib import Path
 
 from sapp_ppb.costs import Model
+from sapp_ppb.files import is_folder
 from sapp_ppb.readers.run_file import is_run_file, read_run_file
 from sapp_ppb.readers.step_table import read_step_table
 from sapp_ppb.readers.traced_run import read_traced_run
@@ -32,7 +33,7 @@ def read_measured_steps(paths: Iterable[str | PathLike[str]], model: Model) -> l
     runs: list[MeasuredStep | TracedRun] = []
     traces: dict[Path, list[Path]] = {}
     for path in map(Path, paths):
-        if path.is_dir():
+        if is_folder(path):
             runs.append(read_traced_run((), path, model))
         elif path.suffix.lower() == ".csv":
             runs += read_step_table(path, model)

@@ -13,7 +13,7 @@ from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.megatron_batch import group_of, micro_batches_of
 from sapp_ppb.readers.megatron_values import BATCH, Values, given_flags, read_values
-from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.schedules import MOST_CELLS, ScheduleName
 from sapp_ppb.targets.config import BrokenRule, CellTypes, PipelineConfig
 from sapp_ppb.targets.megatron_flags import GROUP_SIZE, OTHER_RECOMPUTE, OTHER_SPLITS, RECOMPUTE, SPLIT
 from sapp_ppb.targets.megatron_layout import Cells, cells_of_names, parse_layout
@@ -172,6 +172,10 @@ def _stages(values: Values) -> int | None:
     if "pipeline-model-parallel-size" in values.unknown:
         return None
     stages = values.numbers.get("pipeline-model-parallel-size", 1)
+    if stages > MOST_CELLS:
+        rule = f"must be at most {MOST_CELLS}"
+        values.broken.append(BrokenRule(key="--pipeline-model-parallel-size", rule=rule, found=str(stages)))
+        return None
     return stages if stages > 0 else None
 
 

@@ -118,7 +118,7 @@ def read_values(path: str | PathLike[str]) -> Values:
     if name.endswith((".yaml", ".yml")):
         values = _of_tree(str(path), read_yaml(path))
     elif name.endswith(".json"):
-        values = _of_tree(str(path), read_json(path))
+        values = _of_tree(str(path), read_json(path, LARGEST_FILE_MB))
     else:
         text = read_text(path, largest_mb=LARGEST_FILE_MB, format_name="arguments of Megatron-LM")
         values = _of_script(text, str(path))

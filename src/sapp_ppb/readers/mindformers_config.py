@@ -16,7 +16,7 @@ from sapp_ppb.costs import RecomputeType
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.config_reading import ConfigReading
 from sapp_ppb.readers.yaml_file import read_yaml_document
-from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.schedules import MOST_CELLS, ScheduleName
 from sapp_ppb.targets import mindformers_keys as keys
 from sapp_ppb.targets.config import CellTypes, PipelineConfig
 from sapp_ppb.targets.mindformers_counts import LISTS, Counted, counted, types_counted
@@ -74,13 +74,16 @@ def _is_about(fault: str) -> bool:
 
 
 def _config(where: str, reading: ConfigReading) -> PipelineConfig:
-    stages = reading.whole(keys.STAGES, 1)
+    stages = reading.whole(keys.STAGES, 1, most=MOST_CELLS)
     micro_batches = reading.whole(keys.MICRO_BATCHES, 1)
     sequence_chunks = reading.whole(keys.SEQUENCE_CHUNKS, 1)
     interleaves, chunks = _chunks(reading)
     order = _order(reading, interleaves, stages, chunks, sequence_chunks, micro_batches)
     layers, mtp = _layers(reading)
     grid = _grid(stages, chunks, order)
+    if grid is not None and grid.cells > MOST_CELLS:
+        reading.breaks(keys.CHUNKS, f"times pipeline_stage must be at most {MOST_CELLS}", chunks)
+        grid = None
     split = _split(reading, layers, mtp, grid)
     in_pieces = order is not None and order.schedule is ScheduleName.SEQ1F1B
     _note_what_is_not_modelled(reading)
@@ -107,7 +110,7 @@ def _config(where: str, reading: ConfigReading) -> PipelineConfig:
 def _chunks(reading: ConfigReading) -> tuple[bool | None, int | None]:
     """``pipeline_interleave``, and the chunks a stage that take effect."""
     interleaves = reading.flag(keys.INTERLEAVES)
-    chunks = reading.whole(keys.CHUNKS, 1)
+    chunks = reading.whole(keys.CHUNKS, 1, most=MOST_CELLS)
     if interleaves is False and chunks is not None and chunks > 1:
         reading.notes.append(
             f"pp_interleave_num {chunks} takes effect only with pipeline_interleave: True; one chunk a stage"

@@ -7,7 +7,8 @@ chain, whatever their kind, and each list counts from the first of them.  A laye
 is BOTH.  Faults are ValueErrors that start behind the name of the list.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TypeGuard
 
 import numpy as np
@@ -35,7 +36,7 @@ def layers_from_offset(offset: object, problem: Problem) -> Ints:
     Returns
     -------
     ndarray
-        Shape (V, S), indexed [chunk][stage].
+        Shape (V, S), indexed ``[chunk][stage]``.
 
     Raises
     ------
@@ -77,7 +78,17 @@ def _rows(offset: object, problem: Problem, *, allowed: str) -> list[list[int]]:
         rows = offset if any(isinstance(row, list) for row in offset) else [offset] * chunks
         if len(rows) == chunks and all(_is_row(row, stages) for row in rows):
             return [[int(number) for number in row] for row in rows]
-    raise ValueError(f"must be {allowed.format(S=stages, V=chunks)} (got {shown(offset)})")
+    raise ValueError(f"must be {allowed.format(S=stages, V=chunks)} (got {_found(offset, _is_whole)})")
+
+
+def _found(value: object, is_right: Callable[[object], bool]) -> str:
+    """Show what was found; of lists that are cut off also the first entry that is wrong."""
+    said = shown(value)
+    if not isinstance(value, list) or not said.endswith("..."):
+        return said
+    rows = [row if isinstance(row, list) else [row] for row in value]
+    wrong = (entry for row in rows for entry in row if not is_right(entry))
+    return ", ".join([said, *(f"with {shown(entry)}" for entry in islice(wrong, 1))])
 
 
 def _is_row(row: object, stages: int) -> bool:
@@ -135,7 +146,7 @@ def counts_from_list(value: object, layers: Ints) -> Ints:
             ]
         )
     allowed = f"true, false, {_SHAPES.format(S=stages, V=chunks)}"
-    raise ValueError(f"must be {allowed} (got {shown(value)})")
+    raise ValueError(f"must be {allowed} (got {_found(value, _is_count)})")
 
 
 def _is_count(value: object) -> bool:

@@ -5,7 +5,6 @@ The model file, in the JSON of the older SAPP tool, which people have on disk.
 file are raised at once, what is merely odd is a warning of class FileNote.
 """
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -19,14 +18,19 @@ from sapp_ppb.costs.layer_times import layer_from_times
 from sapp_ppb.costs.model import Model, body_faults, name_faults
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.costs.tied import tied_faults
-from sapp_ppb.errors import FileNote, InputError
+from sapp_ppb.errors import InputError
 from sapp_ppb.plan import PLAN_FORMAT
 from sapp_ppb.readers.json_file import read_document
 from sapp_ppb.readers.model_entry import LAYER_KEYS, TOP_KEYS, LayerEntry, TopLevel, faults_in_our_words
 from sapp_ppb.readers.model_notes import entry_notes, partition_notes, unknown_key_notes
+from sapp_ppb.readers.notes import warn_of
 from sapp_ppb.readers.strategy_entry import StrategyEntries
 
+_MOST_ENTRIES = 10_000
 _BLANK_KEY = "recompute_time "  # the older tool looked for this spelling only
+
+_OTHERWISE = "a model file is, and sapp-ppb costs makes one: costs csv of a table, costs trace of timelines"
+_HF_KEYS = frozenset(("model_type", "num_hidden_layers"))
 
 
 @dataclass
@@ -76,8 +80,11 @@ def read_model(path: str | PathLike[str]) -> Model:
     >>> model.body_count, model.bodies[0].backward_ms[0]  # 2 x the forward's 10
     (4, 20.0)
     """
-    document = read_document(path)
+    document = read_document(path, _OTHERWISE)
     raw = document.value
+    if isinstance(raw, dict) and _HF_KEYS.issubset(raw) and "layers_description" not in raw:
+        fault = "is a config.json of Hugging Face, not a model file; sapp-ppb costs hf makes one of it"
+        raise InputError(str(path), [fault])
     if not isinstance(raw, dict):
         raise InputError(str(path), [f"must hold a JSON object (got {shown(raw)})", *document.faults])
     if raw.get("format") == PLAN_FORMAT:
@@ -87,8 +94,7 @@ def read_model(path: str | PathLike[str]) -> Model:
     found = _Findings(faults=list(document.faults))
     top = _top_level(raw, found)
     layers = _layers(raw, found)
-    for note in dict.fromkeys(found.notes):
-        warnings.warn(f"{path}: {note}", FileNote, stacklevel=2)
+    warn_of(path, found.notes)
     if found.faults or top is None:
         raise InputError(str(path), found.faults)
     return Model(
@@ -119,6 +125,12 @@ def _layers(raw: Mapping[str, object], found: _Findings) -> tuple[Layer, ...]:
     if not isinstance(entries, list) or not entries:
         found.faults.append(
             f"layers_description must be a list of at least one object (got {shown(entries)})"
+        )
+        return ()
+    if len(entries) > _MOST_ENTRIES:
+        found.faults.append(
+            f"layers_description holds {len(entries):,} entries, and at most {_MOST_ENTRIES:,} are read; "
+            "say equal layers as one, with nb_layer"
         )
         return ()
     layers = [_layer(entry, f"layers_description[{index}]", found) for index, entry in enumerate(entries)]

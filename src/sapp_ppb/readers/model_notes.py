@@ -8,6 +8,8 @@ from sapp_ppb.costs.layer import Layer, LayerKind
 from sapp_ppb.costs.recompute import Recompute
 from sapp_ppb.readers.model_entry import LayerEntry
 
+_MOST_KEYS = 20  # of one object; a file of another format has nothing but unknown ones
+
 
 def unknown_key_notes(keys: Iterable[str], known: tuple[str, ...], prefix: str) -> list[str]:
     """
@@ -19,12 +21,14 @@ def unknown_key_notes(keys: Iterable[str], known: tuple[str, ...], prefix: str) 
     ["layers_description[0].'nb_layers' is unknown and ignored; the nearest known key is nb_layer"]
     """
     notes = []
-    for key in keys:
-        if key in known:
-            continue
+    unknown = [key for key in keys if key not in known]
+    for key in unknown[:_MOST_KEYS]:
         near = get_close_matches(key.strip().lower(), known, n=1)
         hint = f"the nearest known key is {near[0]}" if near else f"known keys are {', '.join(known)}"
         notes.append(f"{prefix}{shown(key)} is unknown and ignored; {hint}")
+    hidden = len(unknown) - _MOST_KEYS
+    if hidden > 0:
+        notes.append(f"{prefix}{shown(unknown[-1])} and {hidden:,} keys before it are unknown and ignored")
     return notes
 
 

@@ -4,6 +4,7 @@ from os import PathLike
 from pathlib import Path
 
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import is_there
 from sapp_ppb.readers.text_file import read_text
 from sapp_ppb.schedules import OrderFile
 
@@ -37,8 +38,8 @@ def read_order(path: str | PathLike[str], sha256: str | None = None, beside: Pat
     '0F0,0B0'
     """
     place = Path(path)
-    if beside is not None and not place.is_absolute() and not place.exists():
-        place = beside / place if (beside / place).exists() else place
+    if beside is not None and not place.is_absolute() and not is_there(place):
+        place = beside / place if is_there(beside / place) else place
     order = OrderFile(
         path=str(path),
         text=read_text(place, largest_mb=_LARGEST_MB, format_name="the order of every stage", keep_mark=True),

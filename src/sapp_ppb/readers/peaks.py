@@ -11,14 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
-from sapp_ppb.costs.checks import number_fault, shown
+from sapp_ppb.costs.checks import number_fault, printable, shown
 from sapp_ppb.errors import InputError
-from sapp_ppb.readers.text_file import read_text
+from sapp_ppb.files import is_folder
+from sapp_ppb.readers.number_text import number_of
+from sapp_ppb.readers.text_file import read_lines
 from sapp_ppb.readers.trace_events import trace_events
 from sapp_ppb.readers.yaml_file import read_yaml_document
 
-_LARGEST_FILE_MB = 1024
+_LARGEST_FILE_MB = 256
+_MOST_ROWS = 2_000_000
 _STAGE = re.compile(r"stage[-_]?(\d{1,5})", re.IGNORECASE)
 _PEAK = re.compile(
     r"(Used|Actual) peak memory usage \((with|without) fragments\):\s*([0-9.]+)\s*([KMG])B?\b", re.IGNORECASE
@@ -78,7 +82,7 @@ def read_peaks(paths: Sequence[str], *, fragments: bool = False) -> tuple[FoundP
         try:
             peaks = _peaks_of(path, stage, fragments=fragments)
         except InputError as error:
-            faults += [f"{error.where}: {fault}" for fault in error.faults]
+            faults += [f"{printable(error.where)}: {fault}" for fault in error.faults]
             continue
         for peak in peaks:
             if peak.stage not in found or found[peak.stage].peak_mb < peak.peak_mb:
@@ -94,7 +98,7 @@ def _files(paths: Sequence[str]) -> Iterator[tuple[int | None, Path]]:
         number, equals, rest = text.partition("=")
         given = int(number) if equals and number.isascii() and number.isdigit() and len(number) < 6 else None
         path = Path(text if given is None else rest)
-        if not path.is_dir():
+        if not is_folder(path):
             yield given, path
             continue
         inside = sorted(
@@ -131,10 +135,13 @@ def _stage_of(path: Path) -> int | None:
 
 def _from_log(path: Path, *, fragments: bool) -> float:
     """Last peak that a dry run prints; the other of its two numbers where one is missing."""
-    text = read_text(path, largest_mb=_LARGEST_FILE_MB, format_name="a log")
     found: dict[str, float] = {}
-    for line in _PEAK.finditer(text):
-        found[line[2].lower()] = float(line[3]) * _MB[line[4].upper()]
+    for text in read_lines(path, largest_mb=_LARGEST_FILE_MB, format_name="a log"):
+        for line in _PEAK.finditer(text):
+            number, fault = number_of("peak memory usage", line[3], above_zero=True)
+            if fault:
+                raise InputError(str(path), [fault])
+            found[line[2].lower()] = number * _MB[line[4].upper()]
     wanted = ("with", "without") if fragments else ("without", "with")
     for kind in wanted:
         if kind in found:
@@ -145,22 +152,33 @@ def _from_log(path: Path, *, fragments: bool) -> float:
 
 def _from_csv(path: Path) -> float:
     """Most that the process reserved, by the names of the columns, which differ with the version."""
-    text = read_text(path, largest_mb=_LARGEST_FILE_MB, format_name="CSV")
-    rows = csv.DictReader(text.splitlines())
-    units = {name: _RESERVED.search(name) for name in rows.fieldnames or ()}
-    columns = {name: found[1].lower() for name, found in units.items() if found}
-    if not columns or "Component" not in (rows.fieldnames or ()):
-        headings = ", ".join(rows.fieldnames or ())
-        fault = f"must have the columns Component and Total Reserved(KB) or (MB) (got {shown(headings, 200)})"
-        raise InputError(str(path), [fault])
-    column, unit = next(iter(columns.items()))
-    most = 0.0
-    for number, row in enumerate(rows, start=2):
-        if (row.get("Component") or "").strip() == _ALL:
-            most = max(most, _number(path, number, column, row.get(column)))
+    rows = csv.reader(read_lines(path, largest_mb=_LARGEST_FILE_MB, format_name="CSV"))
+    try:
+        headings = next((row for row in rows if row), [])
+        units = {name: _RESERVED.search(name) for name in headings}
+        columns = {name: found[1].lower() for name, found in units.items() if found}
+        if not columns or "Component" not in headings:
+            got = shown(", ".join(headings), 200)
+            fault = f"must have the columns Component and Total Reserved(KB) or (MB) (got {got})"
+            raise InputError(str(path), [fault])
+        column, unit = next(iter(columns.items()))
+        most = _most(path, rows, headings.index("Component"), headings.index(column), column)
+    except csv.Error as error:
+        raise InputError(str(path), [f"line {rows.line_num} is no CSV: {error}"]) from None
     if most <= 0.0:
         raise InputError(str(path), [f"has no row of component {_ALL} with reserved memory"])
     return most / 1024 if unit == "kb" else most
+
+
+def _most(path: Path, rows: Any, component: int, place: int, column: str) -> float:
+    """Highest number of a column in the rows of the whole process."""
+    most = 0.0
+    for number, row in enumerate(rows):
+        if number > _MOST_ROWS:
+            raise InputError(str(path), [f"holds more than {_MOST_ROWS:,} rows; is it the right file?"])
+        if len(row) > component and row[component].strip() == _ALL:
+            most = max(most, _number(path, rows.line_num, column, row[place] if len(row) > place else None))
+    return most
 
 
 def _number(path: Path, line: int, column: str, value: str | None) -> float:
@@ -189,14 +207,16 @@ def _from_yaml(path: str | PathLike[str]) -> list[FoundPeak]:
     given = [key for key in keys if key in value]
     if len(given) != 1:
         fault = (
-            "must hold peak_memory_mb (MB) or max_memory_allocated (bytes), a list or a number for each stage"
+            "must hold peak_memory_mb (MB) or max_memory_allocated (bytes), "
+            f"a list or a number for each stage (got {shown(document.value)})"
         )
         raise InputError(str(path), [fault])
     key = given[0]
     entries = value[key]
     pairs: Mapping[object, object] = dict(enumerate(entries)) if isinstance(entries, list) else entries
     if not isinstance(pairs, dict) or not pairs:
-        raise InputError(str(path), [f"{document.at(key)} must be a list or a number for each stage"])
+        fault = f"{document.at(key)} must be a list or a number for each stage (got {shown(entries)})"
+        raise InputError(str(path), [fault])
     faults, found = [], []
     for stage, number in pairs.items():
         place = f"{key}[{stage}]" if isinstance(entries, list) else f"{key}.{stage}"

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 
-from sapp_ppb.costs.checks import shown, text_fault
+from sapp_ppb.costs.checks import printable, shown, text_fault
 from sapp_ppb.costs.profiled import GraphNode, OperatorGraph
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.number_text import number_of
-from sapp_ppb.readers.text_file import read_text
+from sapp_ppb.readers.text_file import read_text, refuse_many
 
 _LARGEST_MB = 64
+_MOST_LINES = 100_000
 _MOST_FAULTS = 20  # a file of another format has a fault on every line
 _SEPARATOR = " -- "
 _BYTES = 2.0**20  # of one MB
@@ -74,7 +75,9 @@ def read_operator_graph(path: str | PathLike[str]) -> OperatorGraph:
     >>> [node.activation_mb for node in graph.nodes], graph.inputs  # 2^21 and 2 * 2^19 bytes
     ([2.0, 1.0], ((), (0,)))
     """
-    text = read_text(path, largest_mb=_LARGEST_MB, format_name="a graph of PipeDream")
+    where = str(path)
+    text = read_text(where, largest_mb=_LARGEST_MB, format_name="a graph of PipeDream")
+    refuse_many(where, text, lines=_MOST_LINES, cells=10 * _MOST_LINES)
     found = _Findings()
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
@@ -161,7 +164,8 @@ def _bytes(place: str, key: str, text: str, faults: list[str | None]) -> float:
 def _dangling(found: _Findings) -> list[str]:
     """Faults of edges whose ends are no operators."""
     return [
-        f"line {number}: the edge {start} -- {end} names {shown(name)}, which no line describes"
+        f"line {number}: the edge {printable(start)} -- {printable(end)} names {shown(name)}, "
+        "which no line describes; give its line, or take the edge out"
         for (start, end), number in found.edges.items()
         for name in dict.fromkeys((start, end))
         if name not in found.nodes
@@ -191,6 +195,7 @@ def _circle_fault(names: Sequence[str], inputs: Sequence[Sequence[int]], found: 
     lines = [found.edges[edge] for edge in zip(circle, [*circle[1:], circle[0]], strict=True)]
     closing = lines.index(max(lines)) + 1
     circle = circle[closing:] + circle[:closing]
+    circle = list(map(printable, circle))
     words = " -- ".join([*circle[:8], *(["..."] if len(circle) > 8 else []), circle[0]])
     yield f"line {max(lines)}: the edge closes a circle, {words}; operators must not wait for themselves"
 

@@ -4,13 +4,14 @@ from dataclasses import replace
 from os import PathLike
 
 from sapp_ppb.costs import LayerKind, LayerStrategy, Model, Recompute, layer_from_times
+from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.strategy import MOST_STRATEGIES, name_fault
 from sapp_ppb.costs.unit_layer import unit_layer
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
-from sapp_ppb.readers.json_file import read_json
+from sapp_ppb.readers.json_file import read_document
 from sapp_ppb.readers.plan_entry import LABELS
-from sapp_ppb.readers.plan_file import read_plan
+from sapp_ppb.readers.plan_file import PLAN_OTHERWISE, read_plan
 
 
 def read_plan_counts(path: str | PathLike[str]) -> Plan:
@@ -26,7 +27,7 @@ def read_plan_counts(path: str | PathLike[str]) -> Plan:
     InputError
         If the file can not be read, or holds no plan.
     """
-    raw = read_json(path)
+    raw = _read(path)
     counts = raw.get("counts") if isinstance(raw, dict) else None
     named_mtp = raw.get("mtp") if isinstance(raw, dict) else None
     mtp = named_mtp if isinstance(named_mtp, list) else []
@@ -42,7 +43,9 @@ def read_plan_counts(path: str | PathLike[str]) -> Plan:
             layer = replace(layer, is_mtp=name in mtp, activation_mb=held_mb)
             layers.append(layer.offering(strategies))
     if not layers:
-        raise InputError(str(path), ["holds no layers; give a plan file that has a plan"])
+        raise InputError(
+            str(path), [f"holds no layers; give a plan file that has a plan (got {shown(counts)} in counts)"]
+        )
     named = raw.get("model") if isinstance(raw, dict) else None
     # A HEAD and a TAIL allow first and last cells without a BODY layer, as the plan may have had them.
     ends = [
@@ -54,6 +57,16 @@ def read_plan_counts(path: str | PathLike[str]) -> Plan:
     if plan is None:
         raise InputError(str(path), ["holds no plan, because none fits; give one that has a plan"])
     return plan
+
+
+def _read(path: str | PathLike[str]) -> object:
+    """Read the file; one that is a model file is refused by its name."""
+    document = read_document(path, PLAN_OTHERWISE)
+    if isinstance(document.value, dict) and "layers_description" in document.value:
+        raise InputError(str(path), [f"is a model file, not a plan file; {PLAN_OTHERWISE}"])
+    if document.faults:
+        raise InputError(str(path), document.faults)
+    return document.value
 
 
 def _strategies(raw: object) -> list[LayerStrategy]:

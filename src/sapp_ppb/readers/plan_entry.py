@@ -234,6 +234,8 @@ _OPTIONAL = frozenset(
         "total",
     }
 )
+# Keys of these names that must be there although others of the name need not.
+_NEEDED = frozenset({"outcome.bubble.recompute", "problem.fix.places.recompute"})
 
 
 def check_object(raw: Mapping[str, object], checks: Mapping[str, Check], prefix: str) -> list[str]:
@@ -251,7 +253,7 @@ def check_object(raw: Mapping[str, object], checks: Mapping[str, Check], prefix:
         if key in raw:
             fault = check(f"{prefix}{key}", raw[key])
             faults += [fault] if fault else []
-        elif key not in _OPTIONAL:
+        elif key not in _OPTIONAL or f"{prefix}{key}" in _NEEDED:
             faults.append(f"{prefix}{key} is missing")
     return faults
 

@@ -6,7 +6,6 @@ FileNote.  What the file says of time and memory is read and not judged: the
 simulator has the last word on both.
 """
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -15,7 +14,7 @@ from typing import Any
 
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.model import Model
-from sapp_ppb.errors import FileNote, InputError, PpbError
+from sapp_ppb.errors import InputError, PpbError
 from sapp_ppb.fix import Fix, PlaceRule
 from sapp_ppb.plan import (
     PLAN_FORMAT,
@@ -31,6 +30,7 @@ from sapp_ppb.plan import (
 )
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers.json_file import read_document
+from sapp_ppb.readers.notes import warn_of
 from sapp_ppb.readers.order_file import read_order
 from sapp_ppb.readers.plan_entry import (
     BUBBLE_KEYS,
@@ -50,6 +50,8 @@ from sapp_ppb.readers.plan_entry import (
     problem_keys,
 )
 from sapp_ppb.schedules import Flavour, P2PMode, ScheduleName
+
+PLAN_OTHERWISE = "give a plan file, such as the plan.json that sapp-ppb plan -o DIR writes"
 
 
 @dataclass
@@ -93,7 +95,7 @@ def read_plan(path: str | PathLike[str], model: Model) -> Outcome:
         If the file can not be read, is no plan file or a newer one, holds what it may
         not, or does not fit the model; with all faults at once.
     """
-    document = read_document(path)
+    document = read_document(path, PLAN_OTHERWISE)
     raw = _refuse_other_files(str(path), document.value)
     found = _Findings(faults=list(document.faults))
     _check(raw, tuple(r.label for r in model.types), found)
@@ -101,8 +103,7 @@ def read_plan(path: str | PathLike[str], model: Model) -> Outcome:
         found.notes.append(f"the plan was made for the model {shown(raw['model'])}, not {shown(model.name)}")
     if not found.faults:
         _check_mtp(raw.get("mtp"), model, found)
-    for note in dict.fromkeys(found.notes):
-        warnings.warn(f"{path}: {note}", FileNote, stacklevel=2)
+    warn_of(path, found.notes)
     if found.faults:
         raise InputError(str(path), found.faults)
     try:

@@ -8,7 +8,6 @@ another function of the file returns starts from its settings.
 """
 
 import ast
-import warnings
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -17,6 +16,7 @@ from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.python_values import NotPlainError, PlainValues
 from sapp_ppb.readers.text_file import read_text
+from sapp_ppb.targets.python_names import python_tree, source_of
 
 _LARGEST_FILE_MB = 1
 _SHOWN = 6
@@ -73,7 +73,7 @@ def read_python_settings(
         not the one asked for.
     """
     where = str(path)
-    tree = _tree(where, read_text(path, largest_mb=_LARGEST_FILE_MB, format_name="Python"))
+    tree = python_tree(where, read_text(path, largest_mb=_LARGEST_FILE_MB, format_name="Python"))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     if function is not None:
         if function not in functions:
@@ -89,19 +89,6 @@ def read_python_settings(
             where, [f"holds {len(names)} configurations ({listed}); name one as FILE::{names[0]}"]
         )
     return _settings(where, tree, keys, functions, names[0] if names else None)
-
-
-def _tree(where: str, text: str) -> ast.Module:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in text that is not ours
-            return ast.parse(text)
-    except SyntaxError as error:
-        raise InputError(where, [f"the Python is broken at line {error.lineno}: {error.msg}"]) from None
-    except (RecursionError, MemoryError):
-        raise InputError(where, ["the Python is nested too deep"]) from None
-    except ValueError as error:
-        raise InputError(where, [f"the Python can not be read ({error})"]) from None
 
 
 def _settings(
@@ -261,7 +248,7 @@ class _Finder:
         try:
             value = self.values.of(node)
         except NotPlainError:
-            source = ast.unparse(node)
+            source = source_of(node)
             value = Unread(why=f"line {node.lineno} gives {shown(source)}, which only running it would show")
         self._store(table, key, value, node)
 

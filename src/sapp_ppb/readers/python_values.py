@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 _MOST_VALUES = 100_000
 _LONGEST_TEXT = 1000
+_LARGEST_SAID = 10**18  # str() of 5,000 digits raises
 _MOST_NAMES = 20  # names of names
 
 
@@ -132,7 +133,7 @@ class PlainValues:
             return node.value
         if isinstance(node, ast.FormattedValue) and node.conversion == -1 and node.format_spec is None:
             value = self.of(node.value, known)
-            if isinstance(value, int | str):
+            if isinstance(value, str) or (isinstance(value, int) and abs(value) < _LARGEST_SAID):
                 return str(value)
         raise NotPlainError
 

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from sapp_ppb.costs import Recompute
-from sapp_ppb.costs.checks import shown
+from sapp_ppb.costs.checks import printable, shown
 from sapp_ppb.errors import InputError, ScheduleError
 from sapp_ppb.readers.literal_config import LiteralConfig
 from sapp_ppb.readers.literal_values import read_literals
@@ -226,7 +226,7 @@ class _Judge:
         try:
             order = read_order(path, beside=self.folder)
         except InputError as error:
-            given.needs(f"SCHEDULE_CSV is not known: {error.where}: {error.faults[0]}")
+            given.needs(f"SCHEDULE_CSV is not known: {printable(error.where)}: {error.faults[0]}")
             return None
         try:
             found = parse_csv(order.text, name=path)
@@ -265,7 +265,7 @@ class _Judge:
         pairs = (
             {_index(key): mode for key, mode in value.items()} if isinstance(value, dict) else {None: None}
         )
-        if any(key is None or mode not in _MODES for key, mode in pairs.items()):
+        if any(key is None or mode not in tuple(_MODES) for key, mode in pairs.items()):
             given.breaks(
                 "CHECKPOINT_LAYERS", 'must be "full" or "selective" by the index of a layer', shown(value)
             )

@@ -5,7 +5,6 @@ A run says all itself, the times of its cells included, so it needs no model and
 A file holds one run, or a list of them.
 """
 
-import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from os import PathLike
@@ -16,11 +15,13 @@ import numpy as np
 
 from sapp_ppb.costs import Layer, LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.costs.checks import number_fault, shown
-from sapp_ppb.errors import FileNote, InputError, PpbError
+from sapp_ppb.errors import InputError, PpbError
+from sapp_ppb.files import opened
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers.json_file import read_document
 from sapp_ppb.readers.model_notes import unknown_key_notes
+from sapp_ppb.readers.notes import warn_of
 from sapp_ppb.readers.plan_entry import PROBLEM_KEYS
 from sapp_ppb.schedules import Flavour, P2PMode, ScheduleName
 from sapp_ppb.simulator import MeasuredStep
@@ -57,7 +58,7 @@ _OTHERS = ("format", "version", "name", "torch", "layers_per_cell", "steps_ms", 
 def is_run_file(path: str | PathLike[str]) -> bool:
     """Whether a file says at its beginning that it holds real runs; False for what can not be read."""
     try:
-        with Path(path).open("rb") as file:
+        with opened(path) as file:
             return f'"{RUN_FORMAT}"'.encode() in file.read(_BEGINNING)
     except (OSError, ValueError):
         return False
@@ -79,7 +80,7 @@ def read_run_file(path: str | PathLike[str]) -> list[MeasuredStep]:
     """
     document = read_document(path)
     listed = document.value if isinstance(document.value, list) else [document.value]
-    faults, steps = list(document.faults), []
+    faults, steps, notes = list(document.faults), list[MeasuredStep](), list[str]()
     if not listed:
         faults.append("holds an empty list; a run is a JSON object")
     for index, raw in enumerate(listed):
@@ -88,14 +89,14 @@ def read_run_file(path: str | PathLike[str]) -> list[MeasuredStep]:
         faults += wrong
         if wrong or not isinstance(raw, dict):
             continue
-        for note in unknown_key_notes(list(raw), (*_OTHERS, *_NEEDED, *_OPTIONAL), prefix):
-            warnings.warn(f"{path}: {note}", FileNote, stacklevel=2)
+        notes += unknown_key_notes(list(raw), (*_OTHERS, *_NEEDED, *_OPTIONAL), prefix)
         try:
             steps.append(_step(raw, _name(Path(path), raw, prefix)))
         except InputError as error:
             faults += [f"{prefix}{fault}" for fault in error.faults]
         except PpbError as error:
             faults.append(f"{prefix}{error}")
+    warn_of(path, notes)
     if faults:
         raise InputError(str(path), faults)
     return steps

@@ -2,16 +2,17 @@
 
 import csv
 import math
+import os
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 
 from sapp_ppb.costs import Model
-from sapp_ppb.costs.checks import number_fault, shown
+from sapp_ppb.costs.checks import number_fault, printable, shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.readers.plan_file import read_plan
-from sapp_ppb.readers.text_file import read_text
+from sapp_ppb.readers.text_file import read_text, refuse_many
 from sapp_ppb.simulator import MeasuredStep
 
 HEADER = ("plan", "step_ms")
@@ -38,6 +39,7 @@ def read_step_table(path: str | PathLike[str], model: Model) -> list[MeasuredSte
     where = str(path)
     wanted = f"a table with the header {','.join(HEADER)}"
     text = read_text(path, largest_mb=_LARGEST_MB, format_name=wanted)
+    refuse_many(where, text, lines=2 * _MOST_ROWS, cells=10 * _MOST_ROWS)
     known: dict[str, Plan | InputError] = {}
     steps, faults = [], []
     for line, row in _rows(where, text):
@@ -50,7 +52,7 @@ def read_step_table(path: str | PathLike[str], model: Model) -> list[MeasuredSte
             known[name] = _plan_of(Path(path).parent, name, model)
         plan = known[name]
         if isinstance(plan, InputError):
-            faults += [f"line {line}: {plan.where}: {fault}" for fault in plan.faults]
+            faults += [f"line {line}: {printable(plan.where)}: {fault}" for fault in plan.faults]
         else:
             steps.append(MeasuredStep(name=name, plan=plan, step_ms=step_ms))
     if not steps and not faults:
@@ -97,11 +99,12 @@ def _plan_of(folder: Path, name: str, model: Model) -> Plan | InputError:
     """Plan of a file in a folder; the error that says why there is none."""
     try:
         place = folder / name
-        if Path(name).is_absolute() or not place.resolve().is_relative_to(folder.resolve()):
+        real = Path(os.path.realpath(place))  # Path.resolve() raises where links lead in a circle
+        if Path(name).is_absolute() or not real.is_relative_to(os.path.realpath(folder)):
             raise InputError(name, ["is outside of the table's folder; copy the plan beside the table"])
         plan = read_plan(place, model).plan
     except InputError as error:
         return error
     except (OSError, ValueError) as error:  # a path that loops, or holds a null character
-        return InputError(ascii(name), [f"can not be looked up ({error}); check the path"])
+        return InputError(printable(name), [f"can not be looked up ({error}); check the path"])
     return plan or InputError(name, ["holds no plan, because none fits; name one that has a plan"])

@@ -4,8 +4,9 @@ import re
 import tomllib
 from os import PathLike
 
+from sapp_ppb.costs.checks import printable
 from sapp_ppb.errors import InputError
-from sapp_ppb.readers.text_file import printable, read_text
+from sapp_ppb.readers.text_file import read_text
 
 LARGEST_FILE_MB = 1
 DEEPEST_NESTING = 50

@@ -9,7 +9,7 @@ from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 
-from sapp_ppb.costs.checks import shown
+from sapp_ppb.costs.checks import printable, shown
 from sapp_ppb.errors import InputError, ScheduleError
 from sapp_ppb.readers.order_file import read_order
 from sapp_ppb.readers.torchtitan_settings import TorchtitanSettings, torchtitan_settings
@@ -280,7 +280,7 @@ class _Judge:
         try:
             order = read_order(path, beside=self.folder)
         except InputError as error:
-            self.unknown.append(f"{_CSV_KEY} is not known: {error.where}: {error.faults[0]}")
+            self.unknown.append(f"{_CSV_KEY} is not known: {printable(error.where)}: {error.faults[0]}")
             return None
         try:
             found = parse_csv(order.text, name=path)

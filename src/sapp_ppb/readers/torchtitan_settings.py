@@ -9,6 +9,7 @@ from sapp_ppb.costs.checks import LARGEST_COUNT, shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.python_settings import CHECKPOINT, Unread, read_python_settings
 from sapp_ppb.readers.toml_file import read_toml
+from sapp_ppb.schedules import MOST_CELLS
 
 _DEGREE = "pipeline_parallel_degree"
 _PARTS = ("module_fqns_per_model_part", "pipeline_parallel_module_fqns_per_model_part")  # newest last
@@ -117,7 +118,7 @@ def _taken(taker: "_Taker", *, is_python: bool) -> TorchtitanSettings:
     old = taker.is_old
     where = "experimental" if old else "parallelism"
     notes: list[str] = []
-    stages = taker.number(where, _DEGREE, 1)
+    stages = taker.number(where, _DEGREE, 1, most=MOST_CELLS)
     values = {
         "stages": stages,
         "schedule": taker.text(where, "pipeline_parallel_schedule", "1F1B"),
@@ -169,15 +170,17 @@ class _Taker:
         found = self.tables.get(table)
         return isinstance(found, Mapping) and key in found
 
-    def number(self, table: str, key: str, usual: int | None, *, least: int = 1) -> int | None:
+    def number(
+        self, table: str, key: str, usual: int | None, *, least: int = 1, most: int = LARGEST_COUNT
+    ) -> int | None:
         """Whole number; None for what is not known or stands for "not given"."""
         value = self._value(table, key, usual)
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
             value = int(value)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST_COUNT:
-            self._fault(table, key, f"a whole number from {least} to {LARGEST_COUNT}", value)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            self._fault(table, key, f"a whole number from {least} to {most}", value)
             return None
         return value
 

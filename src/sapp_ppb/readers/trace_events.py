@@ -7,6 +7,7 @@ A trace is a bare list of events or an object with ``traceEvents``, plain or gzi
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from os import PathLike
@@ -15,9 +16,13 @@ from typing import IO, Any, cast
 
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import opened
 
 _CHUNK = 2**20  # characters that are read at a time
-_LARGEST_VALUE = 2**24  # characters of one event, or of one value beside the events
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_TIME = re.compile(r"-?\d{1,18}(\.\d{0,30})?", re.ASCII)
+_LARGEST_VALUE = 2**22  # characters of one event, or of one value beside the events
+_LONGEST_SEARCH = 100_000  # entries among which there must be an event
 Watch = Callable[[float], None]
 Event = dict[str, Any]
 
@@ -35,7 +40,8 @@ def trace_events(
     path
         JSON, or gzipped JSON under any name.
     about
-        Is filled with what stands beside ``traceEvents``, once all events were given.
+        Is filled with what stands beside ``traceEvents``, once all events were given; what
+        is more than 4 MB of it is left out.
     watch
         Called now and then with the share of the file that is read.
 
@@ -45,24 +51,34 @@ def trace_events(
         If the file can not be read, is cut off or no JSON, or holds no list of events.
     """
     where = str(path)
-    events = 0
+    events, some = 0, False
     try:
         size = max(Path(path).stat().st_size, 1)
-        with Path(path).open("rb") as raw, _unpacked(raw) as file:
-            stream = _Stream(where, file, lambda: None if watch is None else watch(raw.tell() / size))
+        with opened(path) as raw, _unpacked(raw) as file:
+            stream = _Stream(where, file, _told(watch, raw, size))
             for value in _listed(stream, {} if about is None else about):
                 events += 1
                 if isinstance(value, dict):
+                    some = some or "ph" in value
                     for key in ("pid", "tid"):
                         if not isinstance(value.get(key), int | str):
                             value[key] = None
                     yield value
+                if events == _LONGEST_SEARCH and not some:
+                    raise _Broken("nothing in the list is an event, which has a ph; is it a trace?")
     except (_Broken, EOFError, zlib.error, OSError, ValueError) as error:
         after = f", after {events:,} events" if events else ""
         raise InputError(where, [_reason(error) + after]) from None
     if events == 0:
         fault = "holds no events; a trace is a list of events, or an object with traceEvents"
         raise InputError(where, [fault])
+
+
+def _told(watch: Watch | None, raw: IO[bytes], size: int) -> Callable[[], None]:
+    """Tell how much of a file is read; nothing of a pipe, whose length is not known."""
+    if watch is None or not raw.seekable():
+        return lambda: None
+    return lambda: watch(raw.tell() / size)
 
 
 def _reason(error: Exception) -> str:
@@ -87,8 +103,8 @@ class _Broken(Exception):
 
 def _unpacked(raw: IO[bytes]) -> IO[bytes]:
     """File itself, or what is in it when it is gzipped."""
-    magic = raw.read(2)
-    raw.seek(0)
+    # Looked at without going back, which a pipe can not.
+    magic = cast("io.BufferedReader", raw).peek(2)[:2]
     return cast("IO[bytes]", gzip.open(raw)) if magic == b"\x1f\x8b" else raw
 
 
@@ -100,14 +116,19 @@ class _Stream:
         self._text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         self._decode = json.JSONDecoder().raw_decode
         self._buffer, self._at = "", 0
+        self.length = 0  # characters of the last value
 
     def mark(self) -> str:
         """Next character that is no blank, which stays; empty at the end."""
+        blanks = 0
         while True:
-            while self._at < len(self._buffer) and self._buffer[self._at] in " \t\r\n":
-                self._at += 1
+            behind = _BLANKS.match(self._buffer, self._at).end()  # type: ignore[union-attr]  # it always matches
+            blanks += behind - self._at
+            self._at = behind
             if self._at < len(self._buffer):
                 return self._buffer[self._at]
+            if blanks > _LARGEST_VALUE:
+                raise _Broken("the trace has nothing but blanks for 4 MB")
             if not self._fill(_CHUNK):
                 return ""
 
@@ -139,7 +160,7 @@ class _Stream:
             else:
                 # A number at the end of the buffer may go on.
                 if end < len(self._buffer) or self._buffer[end - 1] in '}]"' or not self._fill(more):
-                    self._at = end
+                    self.length, self._at = end - self._at, end
                     return cast("object", value)
             more *= 2  # a long value is not decoded anew for every chunk
 
@@ -159,6 +180,7 @@ def _listed(stream: _Stream, about: dict[str, object]) -> Iterator[object]:
     if stream.take("[{") == "[":
         yield from _entries(stream)
         return
+    left = _LARGEST_VALUE  # characters beside the events that are kept
     while stream.mark() != "}":
         key = stream.value()
         stream.take(":")
@@ -166,7 +188,10 @@ def _listed(stream: _Stream, about: dict[str, object]) -> Iterator[object]:
             stream.take("[")
             yield from _entries(stream)
         else:
-            about[str(key)] = stream.value()
+            value, length = stream.value(), stream.length
+            left -= length
+            if left >= 0:
+                about[str(key)] = value
         if stream.mark() != "}":
             stream.take(",")
 
@@ -203,9 +228,9 @@ class Clock:
     def at(self, value: object) -> float | None:
         """Time of a value; None for what is no time, such as what a spreadsheet makes of one."""
         if isinstance(value, str):
-            whole, _, part = value.strip().partition(".")
-            if not whole.removeprefix("-").isdigit() or (part and not part.isdigit()):
+            if _TIME.fullmatch(value.strip()) is None:
                 return None
+            whole, _, part = value.strip().partition(".")
             return self._from_origin(int(whole)) + (float(f"0.{part}") if part else 0.0)
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
             return None
@@ -224,6 +249,6 @@ def duration(value: object) -> float | None:
     """Microseconds of a ``dur``, a number or text; None for what is none."""
     try:
         lasts = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else -1.0
-    except ValueError:
+    except (ValueError, OverflowError):  # an integer of 400 digits
         return None
     return lasts if 0 <= lasts < 1e15 else None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sapp_ppb.costs.measured import TraceContent
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import is_folder
 from sapp_ppb.readers.kernel_spans import KernelCollector
 from sapp_ppb.readers.scope_spans import ScopeCollector
 from sapp_ppb.readers.trace_events import Clock, Watch, trace_events
@@ -67,7 +68,7 @@ def trace_files(paths: Iterable[str | PathLike[str]]) -> list[Path]:
     """
     found: list[Path] = []
     for path in map(Path, paths):
-        if not path.is_dir():
+        if not is_folder(path):
             found.append(path)
             continue
         inside = {file for pattern in _TRACES for file in path.rglob(pattern) if file.is_file()}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from sapp_ppb.costs import Model
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import is_there
 from sapp_ppb.readers.plan_file import read_plan
 from sapp_ppb.readers.trace_file import read_trace, trace_files
 from sapp_ppb.simulator import TracedRun
@@ -31,7 +32,7 @@ def read_traced_run(traces: Sequence[Path], folder: Path, model: Model) -> Trace
         If a file can not be read, there is no plan, or no trace names ops.
     """
     beside = folder / PLAN_BESIDE
-    if not beside.is_file():
+    if not is_there(beside):
         fault = f"holds no {PLAN_BESIDE}; put the plan file of the run beside its traces, under this name"
         raise InputError(str(folder), [fault])
     plan = read_plan(beside, model).plan

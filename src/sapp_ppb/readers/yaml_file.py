@@ -11,19 +11,26 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from sapp_ppb.costs.checks import shown
+from sapp_ppb.costs.checks import listed, printable, shown
 from sapp_ppb.errors import InputError
-from sapp_ppb.readers.text_file import printable, read_text
+from sapp_ppb.readers.text_file import in_list, in_mapping, read_text
+from sapp_ppb.targets.yaml_nodes import (
+    DEEPEST_NESTING,
+    LONGEST_NUMBER,
+    MOST_VALUES,
+    bounded_yaml,
+    too_deep,
+    too_many,
+)
 
 if TYPE_CHECKING:
     from ruamel.yaml.nodes import MappingNode, Node
 
 LARGEST_FILE_MB = 1
-DEEPEST_NESTING = 50
-MOST_VALUES = 100_000  # aliases written out; a pipeline of 64 stages takes a few thousand
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -86,7 +93,7 @@ def read_yaml_document(path: str | PathLike[str]) -> YamlDocument:
     InputError
         If the file is missing, a folder, unreadable, larger than 1 MB, empty, no UTF-8,
         no YAML (with line and column), several documents, nested deeper than 50 levels,
-        refers to itself, or holds more than 100,000 values.
+        refers to itself, or holds more than 30,000 values.
     """
     where = str(path)
     text = read_text(path, largest_mb=LARGEST_FILE_MB, format_name="YAML")
@@ -98,30 +105,25 @@ def read_yaml_document(path: str | PathLike[str]) -> YamlDocument:
 
 def _parsed(where: str, text: str) -> tuple["Node", Any]:
     """Tree of the one document in a text, and what makes numbers of its leaves."""
-    from ruamel.yaml import YAML  # 60 ms, only for those who read YAML
     from ruamel.yaml.error import ReusedAnchorWarning, YAMLError
 
-    yaml = YAML(typ="safe", pure=True)
+    yaml = bounded_yaml(where)
     yaml.version = "1.1"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReusedAnchorWarning)  # allowed: the later one counts
-            documents: list[Node] = list(yaml.compose_all(text))
+            documents: list[Node] = list(islice(yaml.compose_all(text), 2))
     except RecursionError:
-        raise InputError(where, [_too_deep()]) from None
+        raise InputError(where, [too_deep()]) from None
     except YAMLError as error:
         raise InputError(where, [_broken(error, text)]) from None
     if not documents:
         raise InputError(where, ["the file is empty; it must hold YAML"])
     if len(documents) > 1:
         line = documents[1].start_mark.line + 1
-        fault = f"holds {len(documents)} documents, the second from line {line} on; keep one in a file"
+        fault = f"holds several documents, the second from line {line} on; keep one in a file"
         raise InputError(where, [fault])
     return documents[0], yaml.constructor
-
-
-def _too_deep() -> str:
-    return f"the YAML is nested deeper than {DEEPEST_NESTING} levels"
 
 
 def _broken(error: Any, text: str) -> str:
@@ -160,7 +162,9 @@ class _Builder:
         try:
             if tag == f"{_TAG}map":
                 return self._mapping(node, place, depth)
-            return [self.build(item, f"{place}[{index}]", depth + 1) for index, item in enumerate(node.value)]
+            return [
+                self.build(item, in_list(place, index), depth + 1) for index, item in enumerate(node.value)
+            ]
         finally:
             self._open.discard(id(node))
 
@@ -170,13 +174,9 @@ class _Builder:
             line = node.start_mark.line + 1
             raise InputError(self.where, [f"{place} refers to what it is a part of, from line {line} on"])
         if depth > DEEPEST_NESTING:
-            raise InputError(self.where, [_too_deep()])
+            raise InputError(self.where, [too_deep()])
         if self._values > MOST_VALUES:
-            fault = (
-                f"holds more than {MOST_VALUES:,} values, those that aliases repeat included; "
-                "is it the right file?"
-            )
-            raise InputError(self.where, [fault])
+            raise InputError(self.where, [too_many()])
 
     def _mapping(self, node: "MappingNode", place: str, depth: int) -> dict[str, object]:
         found: dict[str, object] = {}
@@ -186,13 +186,12 @@ class _Builder:
             elif str(key_node.tag) == f"{_TAG}merge":
                 self._fault(place, "has a merge key (<<), which is not read; write the keys out", key_node)
             else:
-                dot = "." if place else ""
-                inner = f"{place}{dot}{printable(key_node.value)}"
+                inner = in_mapping(place, key_node.value)
                 found[key_node.value] = self.build(value_node, inner, depth + 1)
         times = Counter(key.value for key, _ in node.value if isinstance(key.value, str))
-        doubled = [ascii(key) for key, count in times.items() if count > 1]
+        doubled = [shown(key) for key, count in times.items() if count > 1]
         if doubled:
-            self._fault(place, f"gives a key more than once ({', '.join(doubled)}); keep one", node)
+            self._fault(place, f"gives a key more than once ({listed(doubled)}); keep one", node)
         return found
 
     def _scalar(self, node: Any, tag: str, place: str) -> object:
@@ -209,10 +208,12 @@ class _Builder:
             self._fault(place, f"has the tag {shown(tag)}, which is not read; write plain values")
             return None
         try:
+            if len(node.value) > LONGEST_NUMBER:
+                raise ValueError
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that YAML 1.1 wants a dot in 1e-8 helps nobody
                 value = make[tag](node)
-        except (ValueError, KeyError, IndexError):  # a tag that its text does not keep, or 5000 digits
+        except (ValueError, KeyError, IndexError):  # a tag that its text does not keep, or too many digits
             self._fault(place, f"can not be read (got {shown(node.value)})")
             return None
         if isinstance(value, float) and not math.isfinite(value):

@@ -168,6 +168,8 @@ def _status_text(outcome: Outcome) -> str:
         return f"optimal: no plan {_among(outcome.problem)} is faster, to 1e-6 of the makespan"
     if outcome.lower_bound_ms is None:
         return "feasible: nothing is proven of faster plans"
+    if (outcome.step_ms or 0.0) <= outcome.lower_bound_ms * (1 + _SAME):  # only timed, so not called optimal
+        return "feasible: none can be faster than the lower bound, which this plan meets"
     return "feasible: a faster plan may exist, but none below the lower bound"
 
 
@@ -322,7 +324,7 @@ def _short_text(problem: Problem, shortage: Shortage) -> str:
     if problem.memory_limit_mb is None:
         return f"no memory, but words: {problem.target} has none for any choice of the types of these layers"
     if shortage.over_mb is None:
-        return "where, and by how much, could not be computed in time"
+        return "where, and by how much, is not known"
     if shortage.stage is None:
         return f"some stage, by {shortage.over_mb:,.1f} MB at least; which could not be computed in time"
     limit = limit_text(problem.limit_per_stage_mb[shortage.stage])

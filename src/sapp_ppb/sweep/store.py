@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from sapp_ppb.errors import InputError
+from sapp_ppb.files import lock
 from sapp_ppb.sweep.answer import SETTLED, Answer, from_object, to_object
 from sapp_ppb.sweep.candidate import Candidate
 from sapp_ppb.sweep.work import Effort
@@ -22,6 +23,7 @@ from sapp_ppb.writers.plan_file import problem_object
 
 ROWS_FILE, OLD_ROWS_FILE = "rows.jsonl", "rows.old.jsonl"
 FORMAT, VERSION = "sapp-ppb-sweep", 1
+_LONGEST_HEADER, _MOST_NAMED = 2**20, 8  # bytes; lines
 _WORDS = {
     "package": "another version of sapp-ppb",
     "models": "another model",
@@ -91,8 +93,9 @@ class Store:
         self._path = folder / ROWS_FILE
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            begun = self._path.exists() and self._read(dict(sweep))
+            begun = self._path.exists() and self._go_on(dict(sweep))
             self._file: BinaryIO = self._path.open("ab")
+            self._refuse_other_run(self._file)
             if not begun:
                 self._append({"format": FORMAT, "version": VERSION, "sweep": dict(sweep)})
         except OSError as error:
@@ -120,12 +123,25 @@ class Store:
             fault = f"can not be written ({error.strerror}); free some space and run the same command again"
             raise InputError(str(self._path), [fault]) from None
 
+    def _go_on(self, sweep: dict[str, object]) -> bool:
+        """Take what the file holds, unless another run is adding to it."""
+        with self._path.open("rb") as file:
+            self._refuse_other_run(file)
+            return self._read(sweep)
+
+    def _refuse_other_run(self, file: BinaryIO) -> None:
+        """Refuse a file that another run has locked; lock it until it is closed."""
+        if lock(file.fileno()) is False:
+            file.close()
+            fault = "another sweep is writing to it; wait until that ends, or choose another folder"
+            raise InputError(str(self._path), [fault])
+
     def _read(self, sweep: dict[str, object]) -> bool:
         """Take what the file holds; False when it is put aside because it is another sweep's."""
-        content = self._path.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        first, *lines = whole.splitlines() or [b""]
-        theirs = _header(first)
+        with self._path.open("rb") as file:
+            first = file.readline(_LONGEST_HEADER)
+            theirs = _header(first if first.endswith(b"\n") else b"")
+            length, broken = (len(first), []) if theirs != sweep else self._take_all(file, len(first))
         if theirs != sweep:
             self._path.replace(self._path.with_name(OLD_ROWS_FILE))
             self.news.append(
@@ -133,15 +149,25 @@ class Store:
                 f"as {OLD_ROWS_FILE}"
             )
             return False
-        if len(whole) < len(content):
+        if length < self._path.stat().st_size:
             with self._path.open("rb+") as file:
-                file.truncate(len(whole))
+                file.truncate(length)
             self.news.append(f"{self._path}: the last line was half written and is dropped")
-        broken = [number for number, line in enumerate(lines, start=2) if not self._take(line)]
         if broken:
-            numbers = ", ".join(map(str, broken[:8]))
+            numbers = ", ".join(map(str, broken))
             self.news.append(f"{self._path}: line {numbers} can not be read; what it held is done again")
         return True
+
+    def _take_all(self, file: BinaryIO, length: int) -> tuple[int, list[int]]:
+        """Take every whole line; where they end, and the first numbers of those that can not be read."""
+        broken: list[int] = []
+        for number, line in enumerate(file, start=2):
+            if not line.endswith(b"\n"):
+                break
+            length += len(line)
+            if not self._take(line) and len(broken) < _MOST_NAMED:
+                broken.append(number)
+        return length, broken
 
     def _take(self, line: bytes) -> bool:
         """Take one line; False when it can not be read."""
@@ -154,7 +180,7 @@ class Store:
                     self.answers[place] = answer
             else:
                 self.bounds_ms[place] = float(raw["bound_ms"])
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             return False
         return True
 

@@ -16,7 +16,7 @@ def cell_types(plan: Plan) -> CellTypes:
     Returns
     -------
     tuple
-        Indexed [chunk][stage]; the layers of a cell in the order of the chain.
+        Indexed ``[chunk][stage]``; the layers of a cell in the order of the chain.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def plan_from_types(problem: Problem, types: CellTypes) -> Plan:
     Parameters
     ----------
     types
-        Type of each layer of each cell, indexed [chunk][stage]; shape (V, S).
+        Type of each layer of each cell, indexed ``[chunk][stage]``; shape (V, S).
 
     Raises
     ------

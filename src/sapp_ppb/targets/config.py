@@ -9,7 +9,7 @@ from sapp_ppb.schedules import MicroBatchGroup, OrderFile, ScheduleName
 LAYERS_FORMAT = "sapp-ppb-layers"
 LAYERS_VERSION = 1
 LAYERS_COLUMNS = ("index", "name", "stage", "chunk", "recompute")
-# Type of each layer of each cell, indexed [chunk][stage], in the order of the chain.
+# Type of each layer of each cell, indexed ``[chunk][stage]``, in the order of the chain.
 CellTypes = tuple[tuple[tuple[RecomputeType, ...], ...], ...]
 
 

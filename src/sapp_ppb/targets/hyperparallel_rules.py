@@ -55,7 +55,7 @@ def partition_rules(partition: Partition, *, stages: int, chunks: int) -> list[B
 
 def types_of_partition(partition: Partition, *, stages: int) -> CellTypes:
     """
-    Type of each BODY layer of each cell, indexed [chunk][stage].
+    Type of each BODY layer of each cell, indexed ``[chunk][stage]``.
 
     Examples
     --------

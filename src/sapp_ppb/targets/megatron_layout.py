@@ -89,6 +89,8 @@ def cells_of_names(rows: object) -> Cells:
     """
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
         raise InputError(LAYOUT_KEY, [f"must be a list of lists of names or text (got {shown(rows)})"])
+    if not rows:
+        raise InputError(LAYOUT_KEY, ["must have a list of names for each cell (got [])"])
     names = [name.strip().lower() if isinstance(name, str) else name for row in rows for name in row]
     for name in names:
         if not isinstance(name, str) or name not in LETTERS:

@@ -128,7 +128,7 @@ def types_of(cells: Cells, stages: int, flags: RecomputeFlags, *, on_a_v: bool =
     Returns
     -------
     tuple
-        Indexed [chunk][stage], decoders before layers of multi-token prediction; None when
+        Indexed ``[chunk][stage]``, decoders before layers of multi-token prediction; None when
         cells are no multiple of the stages, or full recompute has no method or N.
 
     Examples

@@ -28,6 +28,21 @@ def python_tree(where: str, text: str) -> ast.Module:
         raise InputError(where, [f"the Python can not be read ({error})"]) from None
 
 
+def source_of(node: ast.expr) -> str:
+    """
+    Source of an expression.
+
+    Examples
+    --------
+    >>> source_of(ast.parse("a [0]", mode="eval").body)
+    'a[0]'
+    """
+    try:
+        return ast.unparse(node)
+    except ValueError:  # of an integer of 5,000 digits, which hexadecimal digits can make
+        return "..."
+
+
 def named_values(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """
     Every name that is given a value, with the expression.

@@ -267,7 +267,7 @@ def checkpoint_types(
     mode: str, option: str, layers_per_part: Sequence[int], stages: int, placement: Placement
 ) -> CellTypes | None:
     """
-    Types of the layers of every cell, indexed [chunk][stage].
+    Types of the layers of every cell, indexed ``[chunk][stage]``.
 
     Every n-th layer is counted over the parts of a rank, as it builds them; an n of 0
     takes every layer.

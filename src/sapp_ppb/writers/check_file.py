@@ -149,7 +149,7 @@ def _config(config: PipelineConfig) -> dict[str, object]:
 
 
 def _counts(types: CellTypes) -> dict[str, object]:
-    """Layers of each type as matrices indexed [chunk][stage], as plan files have them."""
+    """Layers of each type as matrices indexed ``[chunk][stage]``, as plan files have them."""
     return {
         recompute.label: matrix
         for recompute in sorted({r for row in types for cell in row for r in cell})

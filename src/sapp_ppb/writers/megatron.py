@@ -9,6 +9,7 @@ from sapp_ppb.targets.megatron_flags import GROUP_SIZE, OTHER_RECOMPUTE, OTHER_S
 from sapp_ppb.targets.megatron_layout import cells_of_names, compressed, layout_of, parse_layout
 from sapp_ppb.writers.flag_file import FlagFile, flag_form, put_flags
 
+_LONGEST_SAID = 60
 _LAYOUT = "pipeline-model-parallel-layout"
 # What a layout replaces, and what says recompute in older words.
 _REPLACED = (*SPLIT[4:], GROUP_SIZE, *RECOMPUTE)
@@ -114,7 +115,8 @@ def _refuse_other_model(file: FlagFile, plan: Plan, where: str) -> None:
     wanted = {"num-layers": model.body_count - model.mtp_count, "mtp-num-layers": model.mtp_count}
     given = {"mtp-num-layers": "0"} | file.given if "num-layers" in file.given else file.given
     faults = [
-        f"--{name} is {given[name]}, and the plan's model has {number}; give the configuration of that model"
+        f"--{name} is {str(given[name])[:_LONGEST_SAID]}, and the plan's model has {number}; "
+        "give the configuration of that model"
         for name, number in wanted.items()
         if given.get(name) is not None and str(given[name]) != str(number)
     ]

@@ -4,8 +4,10 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError
 from sapp_ppb.targets.megatron_flags import SWITCHES, flag_name
+from sapp_ppb.targets.yaml_nodes import bounded_yaml
 
 if TYPE_CHECKING:
     from ruamel.yaml.nodes import Node
@@ -39,7 +41,9 @@ class YamlFlags:
             if key.value == _SECTION:
                 root = value
         if not _entries(root) or root.flow_style:
-            fault = f"{_SECTION} must be a mapping of flags, one on a line; paste the flags by hand"
+            value = getattr(root, "value", None)  # an empty file has no root
+            found = f" (got {shown(value)})" if isinstance(value, str) else ""
+            fault = f"{_SECTION} must be a mapping of flags, one on a line{found}; paste the flags by hand"
             raise InputError(self.where, [fault])
         return {flag_name(str(key.value)): (key, value) for key, value in _entries(root)}
 
@@ -111,11 +115,10 @@ class YamlFlags:
 
 
 def _parsed(text: str, where: str) -> Any:
-    from ruamel.yaml import YAML  # 60 ms, only for those who write YAML
     from ruamel.yaml.error import YAMLError
 
     try:
-        return YAML(typ="safe", pure=True).compose(text)
+        return bounded_yaml(where).compose(text)
     except (YAMLError, RecursionError) as error:
         reason = str(getattr(error, "problem", None) or error).splitlines()[0]
         raise InputError(where, [f"the YAML is broken: {reason}"]) from None

@@ -6,6 +6,7 @@ from dataclasses import replace
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import FileNote, InputError
 from sapp_ppb.plan import Plan
+from sapp_ppb.schedules import MOST_CELLS
 from sapp_ppb.targets import mindformers_keys as keys
 from sapp_ppb.targets.mindformers_counts import LISTS, counted, types_counted
 from sapp_ppb.targets.mindformers_split import Grid, Rows, split_of
@@ -117,7 +118,7 @@ def _file_grid(edit: YamlEdit) -> Grid | None:
     interleaves = edit.value(keys.INTERLEAVES)
     is_v = edit.value(keys.SCHEDULER) == "zero_bubble_v" and interleaves is True
     chunks = chunks if interleaves is True else 1
-    if not stages or not chunks or (is_v and chunks != 2):
+    if not stages or not chunks or (is_v and chunks != 2) or stages * chunks > MOST_CELLS:
         return None
     return Grid(stages=stages, chunks=chunks, is_v=is_v)
 

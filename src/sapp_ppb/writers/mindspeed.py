@@ -10,6 +10,7 @@ and multi-token prediction is in the last cell; else the layout of Megatron-LM.
 
 from collections.abc import Iterator
 
+from sapp_ppb.costs.checks import printable
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.schedules import ScheduleName
@@ -176,7 +177,8 @@ def _refuse_other_model(file: FlagFile, plan: Plan, where: str) -> None:
     without = f" with {empty} empty places" if empty else ""
     found = {_MTP: "0"} | given if _LAYERS in given else given
     faults = [
-        f"--{name} is {found[name]}, and the plan's model{without if name == _LAYERS else ''} has {number}; "
+        f"--{name} is {printable(str(found[name]))}, "
+        f"and the plan's model{without if name == _LAYERS else ''} has {number}; "
         "give the configuration of that model"
         for name, number in wanted.items()
         if found.get(name) is not None and str(found[name]) != str(number)

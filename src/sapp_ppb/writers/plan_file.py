@@ -146,7 +146,7 @@ def _places(rule: PlaceRule) -> dict[str, object]:
 
 
 def _counts(plan: Plan) -> dict[str, object]:
-    """Lay counts out by layer and type, each a V x S matrix indexed [chunk][stage]."""
+    """Lay counts out by layer and type, each a V x S matrix indexed ``[chunk][stage]``."""
     types = plan.problem.model.types
     return {
         layer.name: {r.label: plan.per_chunk_and_stage(counts[r]).tolist() for r in types if counts[r].any()}

@@ -9,10 +9,12 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import FileNote, InputError
+from sapp_ppb.targets.yaml_nodes import LONGEST_NUMBER, MOST_VALUES, bounded_yaml, too_many
 
 _DEEPEST_VALUE = 5
 _STEP = 2  # columns that a new section is indented by
@@ -52,21 +54,21 @@ class YamlEdit:
     where: str
     _root: Any = field(init=False)
     _constructor: Any = field(init=False)
+    _made: int = 0
     _splices: list[tuple[int, int, str]] = field(default_factory=list)
     _missing: dict[tuple[tuple[str, ...], str], dict[str, object]] = field(default_factory=dict)
     _wanted: dict[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Parse the text."""
-        from ruamel.yaml import YAML  # 60 ms, only for those who edit YAML
         from ruamel.yaml.error import ReusedAnchorWarning, YAMLError
 
-        yaml = YAML(typ="safe", pure=True)
+        yaml = bounded_yaml(self.where)
         yaml.version = "1.1"  # as MindFormers reads it
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ReusedAnchorWarning)
-                documents = list(yaml.compose_all(self.text))
+                documents = list(islice(yaml.compose_all(self.text), 2))
         except (YAMLError, RecursionError) as error:
             reason = str(getattr(error, "problem", None) or "nested too deeply").splitlines()[0]
             raise InputError(self.where, [f"the YAML can not be read: {ascii(reason)[1:-1]}"]) from None
@@ -151,7 +153,7 @@ class YamlEdit:
         node = pairs[-1][1] if pairs else self._root
         if not _is_map(node) and str(node.tag) != f"{_TAG}null":
             raise InputError(
-                self.where, [f"{'.'.join(path)} must hold keys to be edited (got {shown(node.value)})"]
+                self.where, [f"{'.'.join(path)} must hold keys to be edited (got {_found(node)})"]
             )
         return node
 
@@ -159,6 +161,9 @@ class YamlEdit:
         """Value of a node; text where it is of no plain kind."""
         if depth > _DEEPEST_VALUE:
             raise InputError(self.where, ["a value to be edited is nested too deeply"])
+        self._made = 1 if depth == 0 else self._made + 1
+        if self._made > MOST_VALUES:  # aliases of aliases
+            raise InputError(self.where, [too_many()])
         if _is_map(node):
             return {str(key.value): self._plain(value, depth + 1) for key, value in node.value}
         if isinstance(node.value, list):
@@ -167,7 +172,7 @@ class YamlEdit:
             f"{_TAG}bool": self._constructor.construct_yaml_bool,
             f"{_TAG}int": self._constructor.construct_yaml_int,
             f"{_TAG}null": self._constructor.construct_yaml_null,
-        }.get(str(node.tag))
+        }.get(str(node.tag) if len(node.value) <= LONGEST_NUMBER else "")
         try:
             return make(node) if make else str(node.value)
         except (ValueError, KeyError, IndexError):
@@ -342,3 +347,8 @@ def _quoted(text: str, old: str) -> str:
     if re.fullmatch(r"[A-Za-z_]\w*", text) and old[:1] != "'":
         return text
     return "'" + text.replace("'", "''") + "'"
+
+
+def _found(node: Any) -> str:
+    """Show what stands where a mapping should."""
+    return shown(node.value) if isinstance(node.value, str) else "a list"

@@ -1,12 +1,15 @@
 """The least time of a run of layers on a stage, by hand."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.plan import Status
+from sapp_ppb.planner import plan_pipeline
 from sapp_ppb.planner.proof.segments import chain_segments, lower_hull
 from sapp_ppb.problem import Problem
 
@@ -113,3 +116,34 @@ def test_two_kinds_keep_their_order_in_a_run():
     total = chain_segments(problem).total_ms[0]
     # 3 ms, then 30 ms each.
     assert [total[0, 1], total[0, 2], total[0, 3], total[1, 3]] == pytest.approx([3, 33, 63, 60])
+
+
+def test_a_run_that_fills_a_limit_to_the_last_bit_fits_however_little_of_the_limit_is_its_own():
+    # Stage 2 holds 9,185,200.160286618 + 9,656,267.594085325 = 18,841,467.75437194 MB before any layer; what
+    # the rest is rounded by, 4e-9 MB, is nothing beside the limit, and too much beside a layer of 0 MB.
+    body = layer_from_times(name="body", kind=LayerKind.BODY, forward_ms=1)
+    tail = layer_from_times(
+        name="tail", kind=LayerKind.TAIL, forward_ms=1, activation_mb={Recompute.NONE: 9656267.594085325}
+    )
+    problem = Problem(
+        model=Model(name="large", layers=(body, tail)),
+        stages=3,
+        micro_batches=2,
+        constant_memory_mb=(5326914.899393746, 3698232.12102673, 9185200.160286618),
+        memory_limit_mb=18841467.75437194,
+        min_layers_per_cell=0,
+    )
+    assert np.isfinite(chain_segments(problem).total_ms[2, 0, 1])
+    assert plan_pipeline(problem, time_limit_s=0.2).status is Status.OPTIMAL
+
+
+def test_a_run_that_is_over_a_small_limit_does_not_fit_by_rounding():
+    # One layer of 2e-6 MB under FULL, two live on stage 0: 4e-6 MB; 1e-10 MB is a share of 2.5e-5 of that.
+    memory = {Recompute.NONE: 1e-5, Recompute.FULL: 2e-6}
+    body = layer_from_times(name="body", kind=LayerKind.BODY, count=2, forward_ms=1, activation_mb=memory)
+    small = Problem(
+        model=Model(name="small", layers=(body,)), stages=2, micro_batches=2, memory_limit_mb=4e-6
+    )
+    assert math.isfinite(chain_segments(small).total_ms[0, 0, 1])
+    over = replace(small, memory_limit_mb=4e-6 - 1e-10)
+    assert math.isinf(chain_segments(over).total_ms[0, 0, 1])

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
+from sapp_ppb.fix import Fix
 from sapp_ppb.planner import plan_pipeline
 from sapp_ppb.planner.shortage.infeasible import find_shortage
 from sapp_ppb.problem import Problem
@@ -117,3 +118,68 @@ def test_the_limit_named_under_zb_auto_is_one_within_which_a_plan_fits():
     assert not shortage.proven
     wider = replace(problem, memory_limit_mb=shortage.smallest_limit_mb)
     assert plan_pipeline(wider, time_limit_s=1.0).plan is not None
+
+
+def test_a_type_with_which_the_target_can_say_no_plan_is_no_remedy():
+    # (2, 2) layers, two live on stage 0: SELECTIVE 2 x 26 = 52, BOTH 2 x 14 = 28 MB.  torchtitan has no BOTH.
+    body = layer_from_times(
+        name="body",
+        kind=LayerKind.BODY,
+        count=4,
+        forward_ms=1,
+        parameter_mb=10,
+        activation_mb={NONE: 20, SELECTIVE: 8, Recompute.BOTH: 2},
+    )
+    problem = problem_of(4, model=Model(name="m", layers=(body,)), recompute=(NONE,), memory_limit_mb=30.0)
+    assert remedies_of(problem)["recompute"] == "both"
+    assert "recompute" not in remedies_of(replace(problem, target="torchtitan"))
+    assert (
+        remedies_of(replace(problem, target="torchtitan", memory_limit_mb=52.0))["recompute"] == "selective"
+    )
+
+
+def test_what_is_fixed_as_the_target_can_not_say_it_is_told_as_that_and_not_as_short_memory():
+    # Chain a a b b, of which a is never recomputed and b always.  A cell of a a b would need MindFormers to
+    # recompute its last layer alone; of (2, 2) each cell is of one kind.  Room there is for all left alone.
+    layers = [
+        layer_from_times(
+            name=name, kind=LayerKind.BODY, count=2, forward_ms=1, parameter_mb=10, activation_mb=memory
+        )
+        for name, memory in (("a", {NONE: 20}), ("b", {FULL: 2}))
+    ]
+    fix = Fix(layers=(3, 1))
+    problem = problem_of(
+        4, model=Model(name="m", layers=tuple(layers)), memory_limit_mb=500.0, target="mindformers", fix=fix
+    )
+    outcome = plan_pipeline(problem, time_limit_s=0.5)
+    assert outcome.plan is None
+    shortage = outcome.shortage
+    assert shortage is not None
+    assert (shortage.stage, shortage.over_mb, shortage.smallest_limit_mb) == (None, None, None)
+    assert shortage.remedies == (("fix", "none"),)
+
+
+def test_a_type_that_is_allowed_and_not_mixed_is_told_as_one_more_to_mix():
+    # (2, 2) layers: NONE 2 x 50 = 100 MB on stage 0, SELECTIVE 2 x 26 = 52; all may be used, none mixed.
+    problem = problem_of(4, memory_limit_mb=60.0, max_recompute_types=0)
+    outcome = plan_pipeline(problem, time_limit_s=0.5)
+    assert outcome.shortage is not None
+    remedies = dict(outcome.shortage.remedies)
+    assert remedies["max_recompute_types"] == 1
+    assert "recompute" not in remedies
+    assert plan_pipeline(replace(problem, max_recompute_types=1), time_limit_s=0.5).plan is not None
+
+
+def test_what_takes_a_type_and_a_wider_mix_is_no_single_change():
+    # SELECTIVE would do, but is neither allowed nor would there be room for it in the mix.
+    problem = problem_of(4, memory_limit_mb=60.0, max_recompute_types=0, recompute=(NONE,))
+    outcome = plan_pipeline(problem, time_limit_s=0.5)
+    assert outcome.shortage is not None
+    assert not {"recompute", "max_recompute_types"} & dict(outcome.shortage.remedies).keys()
+
+
+def test_the_mix_that_asks_for_the_lowest_limit_is_told():
+    # With FULL beside NONE, 2 x 14 = 28 MB would do, with SELECTIVE 52; each of both is proven.
+    outcome = plan_pipeline(problem_of(4, memory_limit_mb=20.0, max_recompute_types=1), time_limit_s=0.5)
+    assert outcome.shortage is not None
+    assert (outcome.shortage.smallest_limit_mb, outcome.shortage.proven) == (28.0, True)

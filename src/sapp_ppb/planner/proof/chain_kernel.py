@@ -67,8 +67,7 @@ def price_runs(  # type: ignore[no-untyped-def]
                 for row in range(row_start[s], row_start[s + 1]):
                     share = min(share, (rows[0, row] - parameters) / rows[1, row])
                 share -= per_stage[2, s]
-                # Costs are exact to rounding only; what is over by rounding alone fits.
-                over = held_mb - share - 1e-9 * max(abs(share), 1.0)
+                over = held_mb - share
                 backward = least_ms
                 for at in range(left):
                     if over <= 0.0:

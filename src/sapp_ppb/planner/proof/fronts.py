@@ -49,9 +49,7 @@ class Front:
 
     def within(self, share_mb: float) -> int:
         """Fastest point that holds at most a share of memory; -1 when none does."""
-        # Sums are exact to rounding only, as everywhere memory meets its limit.
-        room = share_mb + 1e-9 * max(abs(share_mb), 1.0)
-        return int(np.searchsorted(self.activation_mb, room, side="right")) - 1
+        return int(np.searchsorted(self.activation_mb, share_mb, side="right")) - 1
 
 
 class Fronts:

@@ -185,8 +185,8 @@ class LinearProgram:
         self._model.setOptionValue("solve_relaxation", relaxed)
         # HiGHS counts its limit from the first solve on.
         self._model.setOptionValue("time_limit", self._limit(self._model.getRunTime() + time_limit_s))
-        most = self._highspy.kHighsIInf
-        most = most if most_iterations is None else min(most_iterations, most)
+        endless = self._highspy.kHighsIInf
+        most = endless if most_iterations is None else min(most_iterations, endless)
         self._model.setOptionValue("simplex_iteration_limit", most)
         status, kinds = self._run(), self._highspy.HighsModelStatus
         if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):

@@ -28,6 +28,9 @@ _LARGEST_TABLE = 40_000_000
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+# Memory fits within this share of its limit, as the simulator says.
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Segments:
@@ -97,7 +100,7 @@ def _longest_ms(problem: Problem, makespan_ms: float) -> Floats:
 
 def _rooms(problem: Problem, tables: LayerTables) -> tuple[Ints, Floats]:
     """Where each stage's rows begin, and of each the room that it leaves and its live micro-batches."""
-    room = np.subtract(problem.limit_per_stage_mb, problem.constant_per_stage_mb) - tables.fixed.parameter_mb
+    room = _roomy_limits(problem) - problem.constant_per_stage_mb - tables.fixed.parameter_mb
     live = problem_rows(problem)
     row_start = np.cumsum([0, *(len(each.rows) for each in live)], dtype=np.int64)
     nothing = np.zeros(1)
@@ -148,9 +151,9 @@ def _placed_segments(problem: Problem, tables: LayerTables, rule: PlaceRule) -> 
     first, last = np.ogrid[: len(forward), : len(forward)]
     for stage in range(problem.stages):
         share_mb = shares(problem, tables, stage, first, last)
-        fits = held <= share_mb + 1e-9 * np.maximum(np.abs(share_mb), 1.0)
         forward_ms[stage] = forward + tables.fixed.forward_ms[stage]
-        run_ms = forward_ms[stage] + np.where(fits, time, np.inf) + tables.fixed.backward_ms[stage]
+        backward_ms = np.where(held <= share_mb, time, np.inf) + tables.fixed.backward_ms[stage]
+        run_ms = forward_ms[stage] + backward_ms
         total_ms[stage] = np.where(allowed[stage], run_ms, np.inf)
     return Segments(forward_ms=forward_ms, total_ms=total_ms)
 
@@ -210,7 +213,7 @@ def shares(
     """
     upto = np.concatenate([[0.0], np.cumsum(tables.parameter_mb[kinds(problem)])])
     parameters = np.maximum(upto[last] - upto[first], 0.0)
-    room = problem.limit_per_stage_mb[stage] - problem.constant_per_stage_mb[stage]
+    room = _roomy_limits(problem)[stage] - problem.constant_per_stage_mb[stage]
     room -= float(tables.fixed.parameter_mb[stage])
     share = np.full(parameters.shape, np.inf)
     live = problem_rows(problem)[stage]
@@ -224,6 +227,15 @@ def _runs(each: Floats) -> Floats:
     """Sum of the layers i..j-1 of every run, 0 for none; shape (N + 1, N + 1)."""
     upto = np.concatenate([[0.0], np.cumsum(each)])
     return np.asarray(np.maximum(upto[None, :] - upto[:, None], 0.0))
+
+
+def _roomy_limits(problem: Problem) -> Floats:
+    """
+    Limits with what fits by rounding alone, as the simulator has it; shape (S,).
+
+    It is a share of the limit, which may be much more than one of what a run is left of it.
+    """
+    return np.multiply(problem.limit_per_stage_mb, 1 + _ROUNDING)
 
 
 def lower_hull(memory_mb: Floats, time_ms: Floats) -> list[tuple[float, float]]:

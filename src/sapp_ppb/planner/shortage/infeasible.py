@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sapp_ppb.errors import PlannerNote, SolverError
 from sapp_ppb.plan import Plan, Shortage
+from sapp_ppb.planner.allowed import may_be
 from sapp_ppb.planner.baselines import baselines
 from sapp_ppb.planner.shortage.least_memory import LeastMemory, least_memory
 from sapp_ppb.planner.shortage.remedies import find_remedies
@@ -13,7 +14,6 @@ from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator.price import price
 from sapp_ppb.simulator.timeline import Peak, stage_peaks
-from sapp_ppb.targets import is_nested, silent_cells
 
 # A limit is called the smallest when none that is lower by more than this share works.
 _PROVEN = 0.01
@@ -39,7 +39,15 @@ def find_shortage(problem: Problem, *, time_limit_s: float) -> Shortage:
     plan = least.plan or _lightest_baseline(problem)
     if plan is None:
         known = least.over_mb if 0.0 <= least.over_mb < float("inf") else None
-        return Shortage(stage=None, op=None, over_mb=known, smallest_limit_mb=None, proven=False)
+        left = time_limit_s - (time.monotonic() - started)
+        return Shortage(
+            stage=None,
+            op=None,
+            over_mb=known,
+            smallest_limit_mb=None,
+            proven=False,
+            remedies=find_remedies(problem, None, time_limit_s=min(_REMEDIES_S, left)),
+        )
     peaks = stage_peaks(problem, price(plan))
     over = _over(problem, peaks)
     stage = over.index(max(over))
@@ -83,11 +91,7 @@ def _least(problem: Problem, time_limit_s: float, *, one_limit: bool = False) ->
 
 def _lightest_baseline(problem: Problem) -> Plan | None:
     """Baseline that exceeds its limits least: a plan to name a stage with when there is no better."""
-    plans = [
-        baseline.plan
-        for baseline in baselines(problem)
-        if not is_nested(problem.target) or not silent_cells(baseline.plan)
-    ]
+    plans = [baseline.plan for baseline in baselines(problem) if may_be(baseline.plan)]
     return min(plans, key=lambda plan: max(_over(problem, stage_peaks(problem, price(plan)))), default=None)
 
 

@@ -31,13 +31,14 @@ from numpy.typing import NDArray
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import PlannerNote, SolverError
 from sapp_ppb.plan import Plan
+from sapp_ppb.planner.allowed import may_be
 from sapp_ppb.planner.proof.highs import LinearProgram
 from sapp_ppb.planner.proof.menus import menus
 from sapp_ppb.planner.shortage.least_memory_chain import Variant, kept_memory, least_memory_chain, with_kept
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import problem_rows
 from sapp_ppb.simulator.price import LayerTables, layer_tables
-from sapp_ppb.targets import can_say_cell, is_nested, silent_cells
+from sapp_ppb.targets import can_say_cell, is_nested
 
 # Sequences of types that are looked at for a target that wants them nested.
 _MOST_SEQUENCES = 5_000
@@ -59,7 +60,8 @@ class LeastMemory:
     Attributes
     ----------
     plan
-        A plan with the smallest excess found; None when none was found in time.
+        A plan with the smallest excess found; None when none was found in time, or when what the
+        program leaves out does not hold for it, such as a rule of the target.
     over_mb
         Proven: no plan needs less than this above its limits; negative when there is room, and infinite
         when there is no plan at all, such as one whose types the target can say.
@@ -114,7 +116,7 @@ def least_memory(
         answer = LeastMemory(plan=plan, over_mb=over_mb)
     else:
         answer = _by_program(problem, tables, variants, one_limit, any_that_fits, time_limit_s)
-    return answer if answer.plan is None or _is_allowed(answer.plan) else replace(answer, plan=None)
+    return answer if answer.plan is None or may_be(answer.plan) else replace(answer, plan=None)
 
 
 def least_memory_if_known(
@@ -126,11 +128,6 @@ def least_memory_if_known(
     except SolverError as error:
         warnings.warn(f"whether any plan fits is not proven: {error}", PlannerNote, stacklevel=3)
         return LeastMemory(plan=None, over_mb=-math.inf)
-
-
-def _is_allowed(plan: Plan) -> bool:
-    """Whether what the program leaves out holds too: a rule of places, and nested types of many entries."""
-    return plan.keeps_fix and not (is_nested(plan.problem.target) and silent_cells(plan))
 
 
 def _by_program(

@@ -27,7 +27,7 @@ _LIGHTER = {
 _MOST_COLUMNS = 4_000
 
 
-def find_remedies(problem: Problem, least: Plan, *, time_limit_s: float) -> tuple[Remedy, ...]:
+def find_remedies(problem: Problem, least: Plan | None, *, time_limit_s: float) -> tuple[Remedy, ...]:
     """
     Single changes, the memory limit apart, each of which makes some plan fit.
 
@@ -36,7 +36,7 @@ def find_remedies(problem: Problem, least: Plan, *, time_limit_s: float) -> tupl
     problem
         A problem with memory limits that no plan meets.
     least
-        A plan that exceeds them by little.
+        A plan that exceeds them by little; None where none is known.
     time_limit_s
         What is not settled in this time is left out.
 
@@ -47,7 +47,7 @@ def find_remedies(problem: Problem, least: Plan, *, time_limit_s: float) -> tupl
         first, then nothing fixed, a schedule, a recompute type, fewer chunks and one more stage.
     """
     end = time.monotonic() + time_limit_s
-    found: list[Remedy] = _less_constant_memory(problem, least)
+    found: list[Remedy] = [] if least is None else _less_constant_memory(problem, least)
     families = [_unfixed(problem), _schedules(problem), _types(problem), _chunks(problem), _stages(problem)]
     for left, family in zip(range(len(families), 0, -1), families, strict=True):
         # An equal share of what is left for each that is still to come.
