@@ -264,9 +264,7 @@ class _Orders:
         """Bound every order, and try each for a moment that may be better than those before."""
         orders = [(order, in_order(self._problem, order)) for order in orders_of(self._problem)]
         bounded = [
-            _Candidate(
-                order=order, problem=problem, bound_ms=lower_bound(problem, self._time_limit_s / len(orders))
-            )
+            _Candidate(order=order, problem=problem, bound_ms=self._bound(problem, len(orders)))
             for order, problem in orders
         ]
         bounded.sort(key=lambda each: each.bound_ms)
@@ -291,9 +289,11 @@ class _Orders:
 
     def _candidate(self, order: Order) -> _Candidate:
         problem = in_order(self._problem, order)
-        return _Candidate(
-            order=order, problem=problem, bound_ms=lower_bound(problem, self._time_limit_s / _TRIED)
-        )
+        return _Candidate(order=order, problem=problem, bound_ms=self._bound(problem, _TRIED))
+
+    def _bound(self, problem: Problem, number: int) -> float:
+        """Bound one of so many orders, for as long as each of them may take."""
+        return lower_bound(problem, time.monotonic() + self._time_limit_s / number)
 
     def _tasted(self, each: _Candidate, number: int) -> _Candidate:
         """Search an order for a moment, unless it can not be better than the best plan."""

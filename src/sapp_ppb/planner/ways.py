@@ -250,7 +250,7 @@ def _taste(
         cutoff_ms = math.inf if best is None else best.step_ms
         bound_ms = bound_within(way.problem, cutoff_ms, 0.0)
         if bound_ms < cutoff_ms:
-            bound_ms = max(bound_ms, lower_bound(way.problem, seconds))
+            bound_ms = max(bound_ms, lower_bound(way.problem, time.monotonic() + seconds))
         found = [simulate(plan) for plan in (as_plan_of(way.problem, known),) if plan is not None]
         if bound_ms < cutoff_ms:
             moves = int(min(_TASTING_MOVES, _TASTED * budget_for(way.problem, seconds).moves))
