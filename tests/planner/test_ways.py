@@ -13,7 +13,8 @@ from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.fix import Fix, PlaceRule
 from sapp_ppb.plan import Outcome, Plan, Status
 from sapp_ppb.planner import plan_pipeline, with_cost_of_target
-from sapp_ppb.planner.ways import bound_within
+from sapp_ppb.planner.proof.bounds import lower_bound, work_bound
+from sapp_ppb.planner.ways import _taste, bound_within
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets import TARGETS, target_named
@@ -106,6 +107,17 @@ def body(count: int, **changes) -> Problem:
     model = Model(name="m", layers=(layer,))
     given: dict[str, Any] = {"stages": 2, "micro_batches": 4, "target": "megatron"} | changes
     return Problem(model=model, **given)
+
+
+def test_every_way_is_bounded_until_a_time_to_come(monkeypatch):
+    # Nine layers, 5 and 4: the work bound halves them, LB1 does not, whenever the machine was started.
+    monkeypatch.setattr("time.monotonic", lambda: 1e6)
+    problem = body(9)
+    ways = target_named("megatron").ways(problem)
+    _, tasted = _taste(ways, 1.0, 0, None)
+    bounds_ms = [lower_bound(way.problem) for way in ways]
+    assert any(ms > work_bound(way.problem) for ms, way in zip(bounds_ms, ways, strict=True))
+    assert all(each.bound_ms >= ms for each, ms in zip(tasted, bounds_ms, strict=True))
 
 
 def way(problem: Problem, layers: int) -> Problem:
