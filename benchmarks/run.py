@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cases import CASES, Case
 from orders import table
+from scale import tables
 
 from sapp_ppb import plan_pipeline, simulate
 from sapp_ppb.planner.warm_up import compile_kernels
@@ -61,6 +62,9 @@ def main():
         if options.only in case.name:
             lines.append(row(case, options.seed))
             print(lines[-1], flush=True)
+    for line in () if options.only else tables():
+        lines.append(line)
+        print(line, flush=True)
     if options.keep:
         today = datetime.datetime.now(tz=datetime.UTC).date()
         command = (
