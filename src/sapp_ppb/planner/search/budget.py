@@ -10,10 +10,8 @@ _MOVE_S = 6e-6
 _PER_OP_S = 0.6e-9
 _PER_LAYER_S = 1e-8
 _PER_ENTRY_S = 1.2e-7
-# Ops that lie in a core's cache together, and what each further one takes besides; entries of which a
-# cell seldom holds more, and what each further one saves.
-_NEAR_OPS, _PER_FAR_OP_S = 132_000, 0.3e-9
-_NEAR_ENTRIES, _PER_FAR_ENTRY_S = 16, 0.7e-7
+# Ops that lie in a core's cache together, and what each further one takes besides.
+_NEAR_OPS, _PER_FAR_OP_S = 132_000, 0.45e-9
 # How late the clock stops a run that takes longer than it was sized to: a share of the limit, and at
 # least so many seconds.  What comes after the stop stays within 10 % of a limit of 10 s and more.
 _LATE, _LATER_S = 0.06, 0.7
@@ -77,7 +75,6 @@ def budget_for(problem: Problem, time_limit_s: float, patience: float = 1.0) -> 
     model = problem.model
     move_s = _MOVE_S + _PER_OP_S * ops + _PER_LAYER_S * model.body_count + _PER_ENTRY_S * len(model.bodies)
     move_s += _PER_FAR_OP_S * max(ops - _NEAR_OPS, 0)
-    move_s -= _PER_FAR_ENTRY_S * max(len(model.bodies) - _NEAR_ENTRIES, 0)
     seconds = _USED * time_limit_s
     searched = seconds
     if problem.interleave > 1 and len(model.bodies) * problem.cells < _WIDE:

@@ -22,6 +22,7 @@ With one chunk a stage the answer comes by dynamic programming, in ``least_memor
 
 import itertools
 import math
+import time
 import warnings
 from dataclasses import dataclass, replace
 
@@ -139,7 +140,7 @@ def _by_program(
     time_limit_s: float,
 ) -> LeastMemory:
     """Solve (M1) to (M6)."""
-    program = LinearProgram()
+    started, program = time.monotonic(), LinearProgram()
     over = program.add_column(float(not any_that_fits), -np.inf, 0.0 if any_that_fits else np.inf)
     entries, cells = problem.model.bodies, range(problem.cells)
     number = {
@@ -162,7 +163,7 @@ def _by_program(
         program.add_row(terms, lower=least, upper=most)
     _add_kept_rows(program, problem, number)
     _add_order_rows(program, problem, number)
-    solution = program.solve(time_limit_s)
+    solution = program.solve(max(time_limit_s - (time.monotonic() - started), 0.1))
     if solution.values is None:
         return LeastMemory(plan=None, over_mb=solution.bound)
     counts = np.zeros((len(entries), len(problem.model.types), problem.cells), dtype=np.int64)
