@@ -40,8 +40,8 @@ _RISE, _PATIENCE, _ROOT_PATIENCE = 3e-5, 4, 12
 _CANDIDATES = 4
 _MOST_CUTS = 300
 _FEW_CELLS = 64
-# A program that is being solved when the work is done may take this much more, as a factor and at least.
-_OVERDRAWN, _LEAST_OVERDRAWN = 1.2, 2_000_000
+# The root, whose bound is that of all nodes, may take this much more work, as a factor and at least.
+_OVERDRAWN, _LEAST_OVERDRAWN = 2.5, 2_000_000
 
 
 class Point(Protocol):
