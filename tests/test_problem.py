@@ -226,7 +226,7 @@ def test_no_stage_no_chunk_and_no_micro_batch_are_refused(field: str) -> None:
 
 def test_a_step_of_more_ops_than_can_be_held_is_refused_at_once() -> None:
     # 2 x 1,000 x 1 x 3,000 ops, F and B of each
-    with pytest.raises(InputError, match="too large: 6,000,000 ops of 4,000,000 at most; plan with fewer"):
+    with pytest.raises(InputError, match="too large: 6,000,000 ops of 2,000,000 at most; plan with fewer"):
         problem(model=model(1000), stages=1000, micro_batches=3000)
 
 
@@ -413,7 +413,7 @@ def test_a_way_of_running_that_does_not_exist_is_refused(field, value, words) ->
 
 def test_too_many_sequence_chunks_are_too_many_ops() -> None:
     # 2 x 4 x 8 x 10^6 ops.
-    with pytest.raises(InputError, match="64,000,000 ops of 4,000,000 at most"):
+    with pytest.raises(InputError, match="64,000,000 ops of 2,000,000 at most"):
         problem(schedule=ScheduleName.SEQ1F1B, sequence_chunks=10**6)
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+_MOST_SAID = 100  # faults; whoever has more mends those first
+
 
 class PpbError(Exception):
     """Parent of every error that this package raises on purpose."""
@@ -26,6 +28,12 @@ class InputError(PpbError, ValueError):
       name must be text (got 3)
     >>> print(InputError("--stages", ["must be at least 1 (got 0)"]))
     --stages: must be at least 1 (got 0)
+
+    The first hundred are said, and all are kept:
+
+    >>> error = InputError("model.json", [f"[{k}] must be a number" for k in range(5000)])
+    >>> len(error.faults), str(error).splitlines()[-1]
+    (5000, '  and 4,900 more')
     """
 
     def __init__(self, where: str, faults: Sequence[str]) -> None:
@@ -34,7 +42,9 @@ class InputError(PpbError, ValueError):
         if len(self.faults) == 1:
             text = f"{where}: {self.faults[0]}"
         else:
-            text = "\n  ".join([f"{where}: {len(self.faults)} faults", *self.faults])
+            hidden = len(self.faults) - _MOST_SAID
+            rest = [f"and {hidden:,} more"] if hidden > 0 else []
+            text = "\n  ".join([f"{where}: {len(self.faults)} faults", *self.faults[:_MOST_SAID], *rest])
         super().__init__(text)
 
 

@@ -2,7 +2,9 @@
 
 import os
 import secrets
+import select
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from os import PathLike
@@ -13,7 +15,63 @@ from sapp_ppb.errors import InputError
 
 # Names of temporary files begin and end so.
 _TEMPORARY = (".sapp-ppb-", ".tmp")
+_WRITER_MS = 2000  # for somebody to write into a pipe
 _EXISTS = "the file exists; give --force (force=True) to replace it"
+
+
+def is_there(path: str | PathLike[str]) -> bool:
+    """
+    Whether a path leads to anything; not, for one that may not be followed or that can not exist.
+
+    Examples
+    --------
+    >>> is_there("/"), is_there("x" * 5000)
+    (True, False)
+    """
+    return os.path.exists(path)  # noqa: PTH110  Path.exists() raises where it may not look, and for long names
+
+
+def is_folder(path: str | PathLike[str]) -> bool:
+    """
+    Whether a path leads to a folder; not, for one that may not be followed or that can not exist.
+
+    Examples
+    --------
+    >>> is_folder("/"), is_folder("x" * 5000)
+    (True, False)
+    """
+    return os.path.isdir(path)  # noqa: PTH112  as above
+
+
+def opened(path: str | PathLike[str]) -> BinaryIO:
+    """
+    Open a file for reading; a pipe that nobody opens for writing within two seconds is an empty file.
+
+    A pipe with a writer is read to its end as usual.
+
+    Raises
+    ------
+    OSError, ValueError
+        As ``open()``.
+
+    Examples
+    --------
+    >>> with opened(os.devnull) as file:
+    ...     file.read()
+    b''
+    """
+    return open(path, "rb", opener=_without_waiting)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    found = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if hasattr(select, "poll") and stat.S_ISFIFO(os.fstat(found).st_mode):
+        writer = select.poll()
+        writer.register(found, select.POLLIN)
+        writer.poll(_WRITER_MS)
+    if hasattr(os, "set_blocking"):
+        os.set_blocking(found, True)
+    return found
 
 
 @contextmanager

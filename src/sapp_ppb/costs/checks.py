@@ -7,6 +7,7 @@ from numbers import Integral, Real
 
 LARGEST_NUMBER = 1e15  # ms or MB: 30,000 years, a billion TB; more is a slip of the unit
 LARGEST_COUNT = 10**6  # layers
+_LONGEST_NAME = 200  # characters of a key or path in a message
 _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control, lone surrogate, line and paragraph separator
 # Bidirectional classes of the characters that make text read backwards.
 _TURNING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
@@ -91,10 +92,40 @@ def shown(value: object, longest: int = 60) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**20:
         return "an integer of more than 20 digits"  # repr of a huge integer raises
     try:
-        text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+        start = _beginning(value, longest, [longest])
+        text = ascii(start) if isinstance(start, str) and not start.isprintable() else repr(start)
     except (ValueError, RecursionError):
         text = f"a {type(value).__name__}"
     return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def _beginning(value: object, longest: int, left: list[int]) -> object:
+    """As much of a value as its representation shows: each entry takes a character at least."""
+    if isinstance(value, str):
+        return value[: longest + 1]
+    if isinstance(value, list | dict):
+        entries: list[tuple[object, object]] = []
+        for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
+            if left[0] < 0:
+                break
+            left[0] -= 1
+            entries.append((key, _beginning(entry, longest, left)))
+        return dict(entries) if isinstance(value, dict) else [entry for _, entry in entries]
+    return value
+
+
+def printable(text: str) -> str:
+    r"""
+    Text as it can stand in a message whatever it holds, however long.
+
+    Examples
+    --------
+    >>> printable("time"), printable("a\tb"), len(printable("x" * 1000))
+    ('time', "'a\\tb'", 200)
+    """
+    start = text[: _LONGEST_NAME + 1]
+    said = start if start.isprintable() else ascii(start)
+    return said if len(said) <= _LONGEST_NAME else said[: _LONGEST_NAME - 3] + "..."
 
 
 def listed(values: Iterable[object], most: int = 16) -> str:

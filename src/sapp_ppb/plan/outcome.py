@@ -175,4 +175,6 @@ class Outcome:
         """Share of the step that is not proven necessary; None without a plan."""
         if self.step_ms is None or self.lower_bound_ms is None:
             return None
+        if self.step_ms == 0.0:  # of layers that take no time
+            return 0.0
         return max(0.0, (self.step_ms - self.lower_bound_ms) / self.step_ms)

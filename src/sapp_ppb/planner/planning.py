@@ -14,7 +14,7 @@ from sapp_ppb.plan import Outcome, Plan, Shortage, Status, StoppedBy, refuse_oth
 from sapp_ppb.planner.met import Met, plans_met
 from sapp_ppb.planner.orders import check_reordering, plan_orders
 from sapp_ppb.planner.proof.bounds import lower_bound
-from sapp_ppb.planner.run import BOUNDED, PROVEN, Run, Watch
+from sapp_ppb.planner.run import PROVEN, Run, Watch
 from sapp_ppb.planner.search.budget import budget_for
 from sapp_ppb.planner.shortage.infeasible import under_its_own_order
 from sapp_ppb.planner.warm_up import compile_kernels
@@ -279,7 +279,7 @@ def _best_of(problem: Problem, runs: Iterator[Run]) -> Outcome:
         if best is not None and best.plan is not None:
             run.best = simulate(best.plan)
         if best is not None and best.stopped_by is StoppedBy.INTERRUPT:
-            bound_ms = min(bound_ms, lower_bound(run.problem, BOUNDED * run.budget.stop_s))
+            bound_ms = min(bound_ms, lower_bound(run.problem, run.started + run.budget.stop_s))
             continue
         try:
             outcome = run.outcome()

@@ -3,7 +3,7 @@
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
 from sapp_ppb.planner.allowed import may_be
 from sapp_ppb.planner.baselines import baselines
 from sapp_ppb.planner.met import tell_met
-from sapp_ppb.planner.proof.bounds import lower_bound, table_size
+from sapp_ppb.planner.proof.bounds import lower_bound
 from sapp_ppb.planner.proof.count_program import CountProgram
 from sapp_ppb.planner.proof.exact_chain import ExactChain
 from sapp_ppb.planner.proof.fronts import FrontTooLargeError
@@ -50,9 +50,6 @@ _FROM_KNOWN = 4
 _POLISHED, _POLISHING_MOVES = 20, 20_000
 # Cells beyond which counts prove more in the same time than patterns do.
 _MOST_CELLS = 64
-# Share of the time that the first bound may take, and seconds that a number of the tables of the exact
-# program takes before it can be stopped.
-BOUNDED, _EXACT_S = 0.3, 3e-6
 # Seeds of searches side by side are this far apart.
 _SEEDS = 7_919
 # Plans besides the best one that are remembered.
@@ -138,7 +135,7 @@ class Run:
             When the limit passed before any plan was found.
         """
         try:
-            self.bound_ms = lower_bound(self.problem, BOUNDED * self.budget.stop_s)
+            self.bound_ms = lower_bound(self.problem, self.started + self.budget.stop_s)
             if math.isinf(self.bound_ms):
                 return self._infeasible()
             stopped_by = self._search()
@@ -162,7 +159,8 @@ class Run:
         self._take_baselines()
         if self.known is not None:
             self._consider(self.known)
-            self._go_on(search, search.resume(self.known), self.budget.moves // _FROM_KNOWN)
+            again = search.go_on(search.resume(self.known), self.budget.moves // _FROM_KNOWN)
+            self._take_all(search, again)
         if self.best is None and not self._fits_soon(search):
             least = least_memory_if_known(self.problem, time_limit_s=self._remaining())
             if least.over_mb > PROVEN * min(self.problem.limit_per_stage_mb):
@@ -187,24 +185,25 @@ class Run:
                 return reason
         return None
 
-    def _go_on(self, search: Search, state: State, moves: int) -> None:
-        """Anneal a state that is thought to be good."""
-        for again in search.go_on(state, moves):
-            self._take(search, again)
+    def _take_all(self, search: Search, states: Iterator[State]) -> None:
+        """Take every state of a search until the time is over."""
+        for state in states:
+            self._take(search, state)
+            if self._remaining() <= 0.0:
+                break
 
     def _prove_chain(self) -> StoppedBy | None:
         """Prove the best plan optimal, or find a better one, where a stage has one chunk."""
         cutoff = None if self.best is None else self.best.step_ms
         if self.problem.interleave > 1 or cutoff is None or cutoff == self._tried_ms:
             return None
-        if _EXACT_S * table_size(self.problem) > self.budget.stop_s:
-            return self._reason_to_stop()
         self._tried_ms = cutoff
         self._report("proof")
         try:
-            chain = ExactChain(self.problem, cutoff)
+            deadline = self.started + self.budget.stop_s
+            chain = ExactChain(self.problem, cutoff, deadline)
             self.bound_ms = max(self.bound_ms, chain.bound_ms)
-            answer = chain.solve(time.monotonic() + self._remaining())
+            answer = chain.solve(deadline)
         except (FrontTooLargeError, SolverError) as error:
             if isinstance(error, SolverError):
                 warnings.warn(f"no proof: {error}", PlannerNote, stacklevel=2)
@@ -216,7 +215,7 @@ class Run:
 
     def _branch(self, search: Search) -> StoppedBy | None:
         """Raise the bound, and meet better plans, by branch and bound over patterns."""
-        if self.problem.interleave == 1 or self.best is None:
+        if not self.budget.work or self.best is None:
             return None
         self._report("proof")
         try:
@@ -240,11 +239,11 @@ class Run:
         before = self.best
         state = search.start_near(layers)
         for _ in search.anneal(state, _GUIDED_MOVES):
-            pass
+            if self._remaining() <= 0.0:
+                break
         self._take(search, state)
         if self.best is not before:
-            for again in search.refine(state, _REFINING_MOVES):
-                self._take(search, again)
+            self._take_all(search, search.refine(state, _REFINING_MOVES))
 
     def _tree(self, best: Timeline) -> Tree[Any, Any]:
         """Branch and bound over patterns where they can be listed, over counts elsewhere."""

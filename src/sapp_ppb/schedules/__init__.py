@@ -18,6 +18,7 @@ from sapp_ppb.schedules.one_f_one_b import one_f_one_b
 from sapp_ppb.schedules.op import Op, OpKind, Placement, Schedule
 from sapp_ppb.schedules.parse import parse_csv
 from sapp_ppb.schedules.registry import (
+    MOST_CELLS,
     ScheduleName,
     build_schedule,
     default_name,
@@ -29,6 +30,7 @@ from sapp_ppb.schedules.zb_auto import StageCosts, zb_auto
 from sapp_ppb.schedules.zbv import zbv
 
 __all__ = [
+    "MOST_CELLS",
     "Flavour",
     "MicroBatchGroup",
     "Op",

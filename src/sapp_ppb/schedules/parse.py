@@ -12,6 +12,7 @@ _PAIR = re.compile(r"\(\s*([^;]*?)\s*;\s*([^;]*?)\s*\)\s*OVERLAP_F_B")
 # What PyTorch writes into a table of compute and communication together.
 _OTHER = re.compile(r"[0-9]*(?:SEND|RECV|UNSHARD|RESHARD|REDUCE_GRAD)")
 _LONGEST_SHOWN = 60
+_MOST_OPS, _MOST_ENTRIES = 1_500_000, 8_000_000  # read before anything is known of the sizes
 
 
 @dataclass
@@ -55,6 +56,9 @@ def parse_csv(text: str, placement: Placement | None = None, name: str = "custom
     >>> order.stages, order.chunks, order.micro_batches  # 2 lines; cells 0 to 3; only micro-batch 0
     (2, 2, 1)
     """
+    if sum(map(text.count, "FBIW")) > _MOST_OPS or text.count(",") > _MOST_ENTRIES:
+        fault = f"holds more than {_MOST_OPS:,} ops or {_MOST_ENTRIES:,} entries; is it the right file?"
+        raise schedule_error(name, [fault])
     rows = [
         _row(number, line)
         for number, line in enumerate(text.removeprefix("\ufeff").rstrip().splitlines(), start=1)

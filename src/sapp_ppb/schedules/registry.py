@@ -64,20 +64,23 @@ _OPTIONS = {"group": "micro-batch-group", "sequence_chunks": "sequence-chunks", 
 
 
 # More ops than this need gigabytes and minutes; a typo is likelier than a wish.
-_MOST_OPS = 4_000_000
+_MOST_OPS = 2_000_000
+MOST_CELLS = 4096
 
 
 def ops_fault(stages: int, chunks: int, micro_batches: int) -> str | None:
     """
-    Fault of sizes that give more ops than anyone plans for.
+    Fault of sizes that give more ops, or more cells, than anyone plans for.
 
     Examples
     --------
     >>> ops_fault(16, 2, 32)  # 2 x 16 x 2 x 32 = 2,048 ops
     >>> ops_fault(4, 1, 10**6)[:75]  # 2 x 4 x 10^6
-    'stages x interleave x micro-batches is too large: 8,000,000 ops of 4,000,00'
+    'stages x interleave x micro-batches is too large: 8,000,000 ops of 2,000,00'
     """
-    ops = 2 * stages * chunks * micro_batches
+    ops, cells = 2 * stages * chunks * micro_batches, stages * chunks
+    if ops <= _MOST_OPS and cells > MOST_CELLS:
+        return f"stages x interleave is too large: {cells:,} cells of {MOST_CELLS:,} at most; check both"
     if ops <= _MOST_OPS:
         return None
     return (

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from sapp_ppb.plan import Plan
-from sapp_ppb.simulator.graph import graph_of
+from sapp_ppb.simulator.graph import PLAIN_OPS, graph_of
 from sapp_ppb.simulator.path_kernel import counted_path
 from sapp_ppb.simulator.price import OVERHEAD, price, price_rule
-from sapp_ppb.simulator.timeline import PLAIN_OPS, hop_times
+from sapp_ppb.simulator.timeline import hop_times
 
 
 class Counted(NamedTuple):

@@ -9,10 +9,15 @@ from numpy.typing import NDArray
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import OpKind, P2PMode, Placement, Schedule, check_schedule
 from sapp_ppb.schedules.check import stuck_error
+from sapp_ppb.simulator.complete import is_complete, op_columns
+from sapp_ppb.simulator.order_kernel import sort_ops
 from sapp_ppb.simulator.overlap import EXTRA, PairNodes, pair_nodes
 
 Ints = NDArray[np.int32]
 KINDS = len(OpKind)
+
+# Below this many ops plain functions are done before a compiler is loaded.
+PLAIN_OPS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,9 +104,9 @@ class Inputs:
 
 def inputs_of(schedule: Schedule, p2p_mode: P2PMode = P2PMode.ASYNC) -> Inputs:
     """Look up what each op of a complete order waits for; linear in ops."""
-    columns = np.array([op for row in schedule.rows for op in row], dtype=np.int32).T
-    kind, cell = columns[:2]
+    columns = op_columns(schedule)
     row_start = np.cumsum([0, *map(len, schedule.rows)], dtype=np.int32)
+    kind, cell = columns[:2]
     stage = np.repeat(np.arange(schedule.stages, dtype=np.int32), np.diff(row_start))
     giver = _givers(schedule, kind, cell, _units(schedule, columns))
     edge = _edges(np.where(giver >= 0, stage[giver], stage), stage, kind, schedule)
@@ -146,14 +151,15 @@ def build_graph(
     ScheduleError
         When the order is incomplete or waits for itself.
     """
-    check_schedule(schedule, overlapping=overlapping)
+    if not is_complete(schedule):
+        check_schedule(schedule, overlapping=overlapping)
     ops = inputs_of(schedule, p2p_mode)
     before = np.arange(-1, len(ops.kind) - 1, dtype=np.int32)
     before[ops.row_start[:-1]] = -1
     together = np.zeros(len(ops.kind), dtype=np.bool_)
     if overlapping:
         together = _together(schedule, ops.row_start)
-    order = _topological(schedule, ops.row_start, ops.giver, together)
+    order = _topological(schedule, ops.row_start, ops.giver, together, overlapping=overlapping)
     position = np.empty_like(order)
     position[order] = np.arange(len(order), dtype=np.int32)
     nodes = PairNodes(
@@ -260,26 +266,26 @@ def _together(schedule: Schedule, row_start: Ints) -> NDArray[np.bool_]:
     return forward
 
 
-def _topological(schedule: Schedule, row_start: Ints, giver: Ints, together: NDArray[np.bool_]) -> Ints:
-    """Round after round, each stage runs as far as it can; neighbours stay close in memory."""
-    needs, starts, pair = giver.tolist(), row_start.tolist(), together.tolist()
-    done = [False] * len(needs) + [True]  # the last stands for what nobody has to make, -1
-    order: list[int] = []
-    pointers, before = starts[:-1], -1
-    while len(order) < len(needs):
-        if len(order) == before:
-            stuck = enumerate(zip(pointers, starts, starts[1:], strict=False))
-            waits = {stage: at - start for stage, (at, start, end) in stuck if at < end}
-            raise stuck_error(schedule, waits, "with p2p-mode blocking ")
-        before = len(order)
-        for stage, end in enumerate(starts[1:]):
-            at = pointers[stage]
-            while at < end and done[needs[at]] and not (pair[at] and not done[needs[at + 1]]):
-                done[at] = True
-                order.append(at)
-                at += 1
-            pointers[stage] = at
-    return np.array(order, dtype=np.int32)
+def _topological(
+    schedule: Schedule, row_start: Ints, giver: Ints, together: NDArray[np.bool_], *, overlapping: bool
+) -> Ints:
+    """Sort the ops of a complete order, or refuse one that waits for itself."""
+    done = np.zeros(len(giver) + 1, dtype=np.bool_)
+    done[-1] = True  # stands for what nobody has to make, -1
+    pointers, order = row_start[:-1].copy(), np.empty_like(giver)
+    if len(giver) > PLAIN_OPS:
+        known = sort_ops(row_start, giver, together, done, pointers, order)
+    else:
+        # Lists are several times faster than arrays for one element at a time.
+        lists = [each.tolist() for each in (row_start, giver, together, done, pointers, order)]
+        known = sort_ops.python(*lists)
+        pointers, order = (np.array(each, dtype=np.int32) for each in lists[-2:])
+    if known < len(giver):
+        check_schedule(schedule, overlapping=overlapping)  # names the cause, where the order alone is it
+        stuck = enumerate(zip(pointers, row_start, row_start[1:], strict=False))
+        waits = {stage: int(at - start) for stage, (at, start, end) in stuck if at < end}
+        raise stuck_error(schedule, waits, "with p2p-mode blocking ")
+    return order
 
 
 def _moved(pointer: Ints, order: Ints, position: Ints) -> Ints:

@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 from sapp_ppb.plan import Bubble, Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import Op
-from sapp_ppb.simulator.graph import Graph, graph_of
+from sapp_ppb.simulator.graph import PLAIN_OPS, Graph, graph_of
 from sapp_ppb.simulator.memory import LiveRows, problem_rows
 from sapp_ppb.simulator.path_kernel import longest_path, longest_paths
 from sapp_ppb.simulator.price import OVERHEAD, CellCosts, price, price_lists, price_rule, without_recompute
 
 Floats = NDArray[np.float64]
 
-# Below this many ops the plain function is done before a compiler is loaded.
-PLAIN_OPS = 20_000
 # Memory is compared with its limit as times are compared: within this share.
 _SLACK = 1e-9
 

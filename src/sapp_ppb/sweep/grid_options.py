@@ -15,7 +15,7 @@ from sapp_ppb.costs import Recompute, RecomputeType
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.errors import InputError
-from sapp_ppb.readers.yaml_file import read_yaml_document
+from sapp_ppb.readers.formats.yaml_file import read_yaml_document
 from sapp_ppb.schedules import Flavour, P2PMode, ScheduleName
 from sapp_ppb.sweep.grid import Grid
 from sapp_ppb.sweep.work import Effort
@@ -154,7 +154,7 @@ def _one_of(value: object, known: Any, *more: str) -> object:
 def _types(value: object, types: Sequence[RecomputeType] = tuple(Recompute)) -> tuple[RecomputeType, ...]:
     labels = [entry.strip() if isinstance(entry, str) else entry for entry in _entries(value)]
     known = {r.label: r for r in types}
-    if any(label not in known for label in labels):
+    if any(not isinstance(label, str) or label not in known for label in labels):
         raise ValueError(f"must be one or more of {', '.join(known)}")
     return tuple(known[label] for label in labels)
 
@@ -312,7 +312,17 @@ def _read(
     try:
         values[name] = read(value)
     except ValueError as error:
-        faults.append(f"{place} {error} (got {shown(value)})")
+        faults.append(f"{place} {error} (got {shown(_wrong(value, read))})")
+
+
+def _wrong(value: object, read: Callable[[object], object]) -> object:
+    """Value that can not be read; of a list the first entry that can not, where there is one."""
+    for entry in value if isinstance(value, list) else ():
+        try:
+            read(entry)
+        except ValueError:
+            return _wrong(entry, read)
+    return value
 
 
 def _grid(values: Mapping[str, object]) -> Grid:

@@ -23,6 +23,7 @@ from sapp_ppb.writers.plan_file import problem_object
 
 ROWS_FILE, OLD_ROWS_FILE = "rows.jsonl", "rows.old.jsonl"
 FORMAT, VERSION = "sapp-ppb-sweep", 1
+_LONGEST_HEADER, _MOST_NAMED = 2**20, 8  # bytes; lines
 _WORDS = {
     "package": "another version of sapp-ppb",
     "models": "another model",
@@ -137,10 +138,10 @@ class Store:
 
     def _read(self, sweep: dict[str, object]) -> bool:
         """Take what the file holds; False when it is put aside because it is another sweep's."""
-        content = self._path.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        first, *lines = whole.splitlines() or [b""]
-        theirs = _header(first)
+        with self._path.open("rb") as file:
+            first = file.readline(_LONGEST_HEADER)
+            theirs = _header(first if first.endswith(b"\n") else b"")
+            length, broken = (len(first), []) if theirs != sweep else self._take_all(file, len(first))
         if theirs != sweep:
             self._path.replace(self._path.with_name(OLD_ROWS_FILE))
             self.news.append(
@@ -148,15 +149,25 @@ class Store:
                 f"as {OLD_ROWS_FILE}"
             )
             return False
-        if len(whole) < len(content):
+        if length < self._path.stat().st_size:
             with self._path.open("rb+") as file:
-                file.truncate(len(whole))
+                file.truncate(length)
             self.news.append(f"{self._path}: the last line was half written and is dropped")
-        broken = [number for number, line in enumerate(lines, start=2) if not self._take(line)]
         if broken:
-            numbers = ", ".join(map(str, broken[:8]))
+            numbers = ", ".join(map(str, broken))
             self.news.append(f"{self._path}: line {numbers} can not be read; what it held is done again")
         return True
+
+    def _take_all(self, file: BinaryIO, length: int) -> tuple[int, list[int]]:
+        """Take every whole line; where they end, and the first numbers of those that can not be read."""
+        broken: list[int] = []
+        for number, line in enumerate(file, start=2):
+            if not line.endswith(b"\n"):
+                break
+            length += len(line)
+            if not self._take(line) and len(broken) < _MOST_NAMED:
+                broken.append(number)
+        return length, broken
 
     def _take(self, line: bytes) -> bool:
         """Take one line; False when it can not be read."""
@@ -169,7 +180,7 @@ class Store:
                     self.answers[place] = answer
             else:
                 self.bounds_ms[place] = float(raw["bound_ms"])
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             return False
         return True
 

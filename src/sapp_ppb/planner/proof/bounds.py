@@ -1,25 +1,23 @@
 """Bounds that every plan obeys, computed before any search."""
 
 import math
+import time
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp_ppb.planner.proof.families import BISECTIONS, PathFamilies
-from sapp_ppb.planner.proof.segments import chain_segments
+from sapp_ppb.planner.proof.families import PathFamilies
+from sapp_ppb.planner.proof.segments import chain_segments, has_few_runs
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked, splits_backward
 
 Floats = NDArray[np.float64]
 
-# Beyond this many numbers the tables of runs cost more memory and time than the bound is worth.
-_LARGEST_TABLE = 60_000_000
-# Seconds that a number of the tables takes: to be made, and in every bisection; and the fewest that
-# say more than the work bound.
-_MADE_S, _BISECTED_S, _FEWEST = 1e-7, 2.5e-8, 16
+# Times the bound by work that runs are priced up to first; what is left out is looked at when it counts.
+_FIRST_LOOK = 1.5
 
 
-def lower_bound(problem: Problem, within_s: float = math.inf) -> float:
+def lower_bound(problem: Problem, deadline: float = math.inf) -> float:
     """
     Milliseconds below which no plan within the limits can be.
 
@@ -27,21 +25,13 @@ def lower_bound(problem: Problem, within_s: float = math.inf) -> float:
 
     Parameters
     ----------
-    within_s
-        Seconds that it is worth, as a size and not by the clock: on hundreds of layers and
-        dozens of stages the path bound is left with fewer digits, or out.
+    deadline
+        Time of ``time.monotonic`` from which on the bound may be lower.
     """
     bounds = [work_bound(problem)]
-    size = table_size(problem)
-    bisections = min((within_s - _MADE_S * size) / (_BISECTED_S * size), BISECTIONS)
-    if problem.interleave == 1 and size <= _LARGEST_TABLE and bisections >= _FEWEST:
-        bounds.append(path_bound(problem, int(bisections)))
+    if problem.interleave == 1 and has_few_runs(problem):
+        bounds.append(path_bound(problem, deadline))
     return max(bounds)
-
-
-def table_size(problem: Problem) -> int:
-    """Numbers in a table of the runs of every stage."""
-    return int(problem.stages * (problem.model.body_count + 1) ** 2)
 
 
 def work_bound(problem: Problem) -> float:
@@ -136,12 +126,17 @@ def _least_waits(problem: Problem) -> Floats:
     return np.array([sum(cell_ms[:cell]) for cell in first])
 
 
-def path_bound(problem: Problem, bisections: int = BISECTIONS) -> float:
+def path_bound(problem: Problem, deadline: float = math.inf) -> float:
     """
     Smallest T at which some plan with one chunk keeps LB1 to LB4 on every stage.
 
     Runs use the relaxed times of ``segments``, so the answer is a bound.  Infinite
     when no split fits even so.
+
+    Parameters
+    ----------
+    deadline
+        As of ``lower_bound``.
 
     Examples
     --------
@@ -151,4 +146,13 @@ def path_bound(problem: Problem, bisections: int = BISECTIONS) -> float:
     >>> round(path_bound(problem), 9)  # LB1 on stage 1: 3 + 4 * 3, the optimum (M + S - 1) * 3
     15.0
     """
-    return PathFamilies(problem, chain_segments(problem)).bound(bisections)
+    priced_ms = _FIRST_LOOK * work_bound(problem) or math.inf
+    while True:
+        segments = chain_segments(problem, priced_ms)
+        bound = PathFamilies(problem, segments).bound(deadline)
+        # A chain as fast as that uses no run that was left out.
+        if bound <= priced_ms or segments.is_whole:
+            return bound
+        if time.monotonic() > deadline:
+            return priced_ms
+        priced_ms *= 2

@@ -144,12 +144,14 @@ class CountProgram(PathProgram):
         program, problem = self._program, self.problem
         cells: dict[tuple[int, int], int] = {}
         stages: dict[tuple[int, int], int] = {}
+        typed: dict[tuple[int, int], dict[int, float]] = {}
+        for (k, _, cell), column in self._typed.items():
+            typed.setdefault((k, cell), {})[column] = 1.0
         for k, layer in enumerate(problem.model.bodies):
             for cell in range(problem.cells):
                 most = min(float(layer.count), float(self._most[k, cell]))
                 cells[k, cell] = program.add_column(0.0, 0.0, most)
-                typed = {column: 1.0 for key, column in self._typed.items() if key[0] == k and key[2] == cell}
-                program.add_row({**typed, cells[k, cell]: -1.0}, 0.0, 0.0)
+                program.add_row({**typed[k, cell], cells[k, cell]: -1.0}, 0.0, 0.0)
             program.add_row(_ones(cells[k, cell] for cell in range(problem.cells)), layer.count, layer.count)
             for stage in range(problem.stages):
                 stages[k, stage] = program.add_column(0.0, 0.0, layer.count)
@@ -227,11 +229,12 @@ class CountProgram(PathProgram):
 
         Raises
         ------
+        OutOfWorkError
+            When its work or time was over before.
         SolverError
             When the solver fails.
         """
-        solution = self._program.solve()
-        self.work += (self._program.iterations + 10) * self._program.rows // _DEVEX_A_WORK
+        solution = self._solved(_DEVEX_A_WORK)
         if solution.values is None:
             empty = np.empty(0)
             return CountPoint(

@@ -19,6 +19,7 @@ with every other stage at its least.
 
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,9 +28,9 @@ from numpy.typing import NDArray
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.proof.cuts import PathCut, Separator
 from sapp_ppb.planner.proof.families import PathFamilies
-from sapp_ppb.planner.proof.fronts import CellFronts, Run, cell_fronts, run_between
+from sapp_ppb.planner.proof.fronts import CellFronts, FrontTooLargeError, Run, cell_fronts, run_between
 from sapp_ppb.planner.proof.highs import LinearProgram
-from sapp_ppb.planner.proof.segments import Segments, chain_segments, shares
+from sapp_ppb.planner.proof.segments import Segments, chain_segments, has_few_runs, kinds, shares
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.price import layer_tables, most_work_ms, price_lists, price_rule, prices
 from sapp_ppb.simulator.timeline import batched_makespans
@@ -97,20 +98,22 @@ class ExactChain:
     ----------
     cutoff_ms
         Makespan of the best plan known; slower plans are not looked at.
+    deadline
+        Time of ``time.monotonic`` at which to give up.
 
     Raises
     ------
     FrontTooLargeError
-        When a run has too many choices of recompute to be listed.
+        When there are too many runs to be listed, or choices of recompute, or the deadline has passed.
     """
 
-    def __init__(self, problem: Problem, cutoff_ms: float) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, cutoff_ms: float, deadline: float = math.inf) -> None:
+        if not has_few_runs(problem):
+            raise FrontTooLargeError
+        self._problem, self._deadline = problem, deadline
         self._cutoff_ms = cutoff_ms
         self._separator = Separator(problem)
-        self._kind = np.repeat(
-            np.arange(len(problem.model.bodies)), [layer.count for layer in problem.model.bodies]
-        )
+        self._kind = kinds(problem)
         self.bound_ms = 0.0
         self._runs = self._remaining_runs()
 
@@ -121,12 +124,15 @@ class ExactChain:
 
     def _remaining_runs(self) -> _Runs:
         limit = self._cutoff_ms * (1 + _ROUNDING)
-        relaxed = chain_segments(self._problem)
+        relaxed = chain_segments(self._problem, limit)
         families = PathFamilies(self._problem, relaxed)
-        self.bound_ms = families.bound()
+        # Runs slower than the cutoff are not priced, so that no more than that is proven.
+        self.bound_ms = min(families.bound(self._deadline), self._cutoff_ms)
+        self._look_at_the_clock()
         runs, exact = self._exact(families.runs_within(limit), relaxed.forward_ms)
         families = PathFamilies(self._problem, exact)
-        self.bound_ms = max(self.bound_ms, families.bound())
+        self.bound_ms = max(self.bound_ms, min(families.bound(self._deadline), self._cutoff_ms))
+        self._look_at_the_clock()
         within = families.runs_within(limit)
         runs = runs.kept(within[runs.stage, runs.first, runs.last])
         return runs.kept(self._least_makespans(runs) <= limit)
@@ -136,18 +142,15 @@ class ExactChain:
         tables, problem = layer_tables(self._problem), self._problem
         slowest = most_work_ms(problem, self._cutoff_ms).max()
         fronts = cell_fronts(problem, tables, slowest)
-        levels = {known.again_mb for each in fronts for known in each}
-        share_mb = {again_mb: shares(problem, again_mb) for again_mb in levels}
         total = np.full(usable.shape, np.inf)
         found, choice = [], []
         upto = np.concatenate([[0.0], np.cumsum(tables.weight_ms[self._kind])])
-        for stage, first, last in np.argwhere(usable):
+        for stage, first, last, share_mb in self._shares(usable, fronts):
             run = run_between(self._kind, first, last)
             options = [
                 (front.backward_ms[point], known, run, point)
                 for known in fronts[stage]
-                if (point := (front := known.front(run)).within(share_mb[known.again_mb][stage, first, last]))
-                >= 0
+                if (point := (front := known.front(run)).within(share_mb[known.again_mb])) >= 0
             ]
             if options:
                 fastest = min(options, key=lambda option: float(option[0]))
@@ -166,6 +169,25 @@ class ExactChain:
         )
         return runs, Segments(forward_ms=forward_ms, total_ms=total)
 
+    def _shares(
+        self, usable: NDArray[np.bool_], fronts: list[list[CellFronts]]
+    ) -> Iterator[tuple[int, int, int, dict[float, float]]]:
+        """Stage, first and last of every usable run, and its share of memory by the working set."""
+        tables = layer_tables(self._problem)
+        for stage, known in enumerate(fronts):
+            first, last = np.nonzero(usable[stage])
+            share_mb = {
+                again_mb: shares(self._problem, tables, stage, first, last, again_mb)
+                for again_mb in {each.again_mb for each in known}
+            }
+            for at, run in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+                self._look_at_the_clock()
+                yield stage, *run, {again_mb: float(share[at]) for again_mb, share in share_mb.items()}
+
+    def _look_at_the_clock(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise FrontTooLargeError
+
     def _least_makespans(self, runs: _Runs) -> Floats:
         """Makespan of every run with all other stages at their least: monotone, so a bound."""
         rule = price_rule(self._problem)
@@ -177,6 +199,7 @@ class ExactChain:
             return np.full(len(runs.stage), np.inf)
         makespans = []
         for begin in range(0, len(runs.stage), _BATCH):
+            self._look_at_the_clock()
             part = slice(begin, begin + _BATCH)
             stage = runs.stage[part]
             lists = np.tile(least.T, (len(stage), 1, 1))
@@ -184,7 +207,7 @@ class ExactChain:
             makespans.append(batched_makespans(self._problem, lists.reshape(len(stage), -1)))
         return np.concatenate(makespans)
 
-    def solve(self, deadline: float) -> ChainAnswer:
+    def solve(self, deadline: float = math.inf) -> ChainAnswer:
         """
         Prove the optimum, or as much as can be done before a deadline of ``time.monotonic``.
 
@@ -248,8 +271,9 @@ class ExactChain:
         for _ in range(_LP_ROUNDS):
             if time.monotonic() > deadline:
                 return
-            solution = program.solve(relaxed=True)
-            if solution.values is None:
+            left_s = max(deadline - time.monotonic(), 0.0)
+            solution = program.solve(left_s, relaxed=True)
+            if solution.values is None or solution.bound == -math.inf:
                 return
             share = solution.values[columns]
             least = float(solution.values[makespan]) * self._unit

@@ -22,9 +22,13 @@ Where stages do something after their last op, M t_s and that of s is one more b
 all paths above that come back up to stage 0 have that of stage 0 behind them.
 """
 
+import math
+import time
+
 import numpy as np
 from numpy.typing import NDArray
 
+from sapp_ppb.planner.proof.chain_kernel import finite_ranges, least_rest, prune_runs, reaches_end
 from sapp_ppb.planner.proof.segments import Segments
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
@@ -32,7 +36,7 @@ from sapp_ppb.simulator.price import least_share_worked, splits_backward
 
 Floats = NDArray[np.float64]
 
-BISECTIONS = 60  # more than it takes to the last digit
+_BISECTIONS = 60  # more than it takes to the last digit
 
 
 class PathFamilies:
@@ -47,42 +51,47 @@ class PathFamilies:
     """
 
     def __init__(self, problem: Problem, segments: Segments) -> None:
-        overhead_ms = problem.sequence_chunks * problem.model.op_overhead_ms
-        speeds = np.array(problem.speed_per_stage)[:, None, None]
-        self._segments = Segments(
-            forward_ms=segments.forward_ms / speeds + overhead_ms,
-            total_ms=segments.total_ms / speeds + 2 * overhead_ms,
-        )
-        self._extra_ms = problem.extra_per_stage_ms
-        self._micro_batches = problem.micro_batches
-        self._worked = problem.micro_batches * least_share_worked(problem)
-        self._is_1f1b = problem.schedule_name is ScheduleName.ONE_F_ONE_B
-        self._crossing = 0.0 if splits_backward(problem) else 1.0 / problem.sequence_chunks
+        self._forward_ms, self._total_ms = segments.forward_ms, segments.total_ms
+        self._speed = np.array(problem.speed_per_stage)
+        self._overhead_ms = problem.sequence_chunks * problem.model.op_overhead_ms
+        self._extra_ms = np.array(problem.extra_per_stage_ms)
+        is_1f1b = problem.schedule_name is ScheduleName.ONE_F_ONE_B
+        self._sizes = np.array([problem.micro_batches, problem.stages, is_1f1b], dtype=np.int64)
+        crossing = 0.0 if splits_backward(problem) else 1.0 / problem.sequence_chunks
         # Whole backwards end on stage 0, which works on then.
-        self._last_ms = 0.0 if splits_backward(problem) else self._extra_ms[0]
-        self._stages, self._size = segments.total_ms.shape[:2]
-        self._rest_ms = self._least_rest(np.isfinite(segments.total_ms))
+        last_ms = 0.0 if splits_backward(problem) else problem.extra_per_stage_ms[0]
+        worked = problem.micro_batches * least_share_worked(problem)
+        self._constants = np.array([crossing, worked, last_ms])
+        stages, size = segments.total_ms.shape[:2]
+        self._ranges = np.empty((2, stages, size), dtype=np.int64)
+        finite_ranges(self._total_ms, self._ranges)
+        self._rest_ms = self._least_rest(np.isfinite(self._total_ms))
 
-    def bound(self, bisections: int = BISECTIONS) -> float:
+    def bound(self, deadline: float = math.inf) -> float:
         """
         Smallest T, by bisection, at which every stage can keep the families.
 
-        Infinite when no split fits.  After fewer bisections it is a smaller one, and a bound as well.
+        Infinite when no split fits.
+
+        Parameters
+        ----------
+        deadline
+            Time of ``time.monotonic`` from which on the answer may be lower.
         """
         total = float(self._rest_ms[0, 0])
         if not np.isfinite(total):
             return float("inf")
-        low, high = 0.0, total * (self._micro_batches + 2 * self._stages) + max(self._extra_ms)
+        low, high = 0.0, total * (int(self._sizes[0]) + 2 * int(self._sizes[1])) + float(self._extra_ms.max())
         while not self._reaches_end(high):
             low, high = high, 2 * high
-        for _ in range(bisections):
+        for _ in range(_BISECTIONS):
+            if high - low <= 1e-12 * high or time.monotonic() > deadline:
+                break
             middle = (low + high) / 2
             if self._reaches_end(middle):
                 high = middle
             else:
                 low = middle
-            if high - low <= 1e-12 * high:
-                break
         return low
 
     def runs_within(self, makespan_ms: float) -> NDArray[np.bool_]:
@@ -92,59 +101,27 @@ class PathFamilies:
         What is dropped is in no plan that is as fast: pruning is repeated, forwards
         and backwards, until nothing more falls.
         """
-        usable = np.isfinite(self._segments.total_ms)
-        rest, dropped = self._rest_ms, True
+        usable = np.isfinite(self._total_ms)
+        rest, dropped = self._rest_ms, 1
         while dropped:
-            left = int(usable.sum())
-            self._rest_ms = self._least_rest(usable)
-            spent = np.full(self._size, np.inf)
-            spent[0] = 0.0
-            for stage in range(self._stages):
-                usable[stage] &= self._longest_family(stage, spent) <= makespan_ms
-                spent = self._after(stage, spent, usable[stage])
-            dropped = int(usable.sum()) < left
-        self._rest_ms = rest
+            dropped = prune_runs(
+                usable, self._forward_ms, self._total_ms, self._ranges, rest, self._speed, self._overhead_ms,
+                self._sizes, self._constants, self._extra_ms, makespan_ms,
+            )  # fmt: skip
+            rest = self._least_rest(usable)
         return usable
-
-    def _after(self, stage: int, spent: Floats, usable: NDArray[np.bool_]) -> Floats:
-        """Least time spent before each layer once a stage has taken a usable run."""
-        after = spent[:, None] + self._segments.total_ms[stage]
-        return np.asarray(np.where(usable, after, np.inf).min(axis=0))
 
     def _least_rest(self, usable: NDArray[np.bool_]) -> Floats:
         """Least time of stages s.. when they begin with layer i; shape (S + 1, N + 1)."""
-        rest = np.full((self._stages + 1, self._size), np.inf)
-        rest[self._stages, -1] = 0.0
-        for stage in range(self._stages - 1, -1, -1):
-            runs = np.where(usable[stage], self._segments.total_ms[stage], np.inf)
-            rest[stage] = (runs + rest[stage + 1][None, :]).min(axis=1)
+        stages, size = self._total_ms.shape[:2]
+        rest = np.empty((stages + 1, size))
+        least_rest(usable, self._total_ms, self._ranges, self._speed, self._overhead_ms, rest)
         return rest
 
     def _reaches_end(self, makespan_ms: float) -> bool:
-        spent = np.full(self._size, np.inf)
-        spent[0] = 0.0
-        for stage in range(self._stages):
-            spent = self._after(stage, spent, self._longest_family(stage, spent) <= makespan_ms)
-        return bool(np.isfinite(spent[-1]))
-
-    def _longest_family(self, stage: int, spent: Floats) -> Floats:
-        """Greatest of LB1 to LB4 for every run on a stage; shape (N + 1, N + 1)."""
-        micro_batches, stages = self._micro_batches, self._stages
-        t, f = self._segments.total_ms[stage], self._segments.forward_ms[stage]
-        before = spent[:, None]
-        reached = np.isfinite(before)
-        lb1 = np.where(reached, self._crossing * np.where(reached, before, 0.0) + self._worked * t, np.inf)
-        lb1 = np.maximum(lb1 + self._last_ms, self._worked * t + self._extra_ms[stage])
-        if not self._is_1f1b:
-            return np.asarray(np.where(np.isfinite(self._rest_ms[stage + 1])[None, :], lb1, np.inf))
-        # Where t is infinite every family is; b must only not spoil that with 0 x infinity.
-        b = np.where(np.isfinite(t), t - f, 0.0)
-        after = self._rest_ms[stage + 1][None, :]
-        total = before + t + after
-        q = max(micro_batches - stages + stage, 0)
-        lb2 = total + (micro_batches - 1) * b + q * f
-        lb3 = total + (micro_batches - 1) * f + q * b
-        longest = np.maximum(lb1, np.maximum(lb2, lb3) + self._last_ms)
-        if stage >= stages - micro_batches:
-            longest = np.maximum(longest, total + after + (q * t if q else 0.0) + self._last_ms)
-        return np.asarray(longest)
+        return bool(
+            reaches_end(
+                self._forward_ms, self._total_ms, self._ranges, self._rest_ms, self._speed, self._overhead_ms,
+                self._sizes, self._constants, self._extra_ms, makespan_ms,
+            )
+        )  # fmt: skip

@@ -69,9 +69,19 @@ class Fronts:
         Choices with a longer backward are of no use to the caller.
     most_points
         Size at which a front is given up.
+    most_in_all
+        Points of all fronts together that are kept: 32 bytes each.
     """
 
-    def __init__(self, tables: LayerTables, menu: Menu, slowest_ms: float, most_points: int = 20_000) -> None:
+    def __init__(
+        self,
+        tables: LayerTables,
+        menu: Menu,
+        slowest_ms: float,
+        most_points: int = 20_000,
+        most_in_all: int = 10_000_000,
+    ) -> None:
+        self._left = most_in_all
         self.again_mb = menu.again_mb
         self._types = menu.usable.shape[1]
         self._choices = [
@@ -92,16 +102,26 @@ class Fronts:
         Raises
         ------
         FrontTooLargeError
-            When it has too many points.
+            When it has too many points, or all of them together.
         """
-        known = self._known.get(run)
-        if known is None:
-            shorter = without_last(run)
-            known = (
-                self._single_point() if shorter is None else self._grown(self.front(shorter), last_entry(run))
-            )
-            self._known[run] = known
-        return known
+        return self._front(run)
+
+    def _front(self, run: Run) -> Front:
+        """Front of a run, grown layer by layer from the longest part of it that is known."""
+        unknown: list[Run] = []
+        at: Run | None = run
+        while at is not None and at not in self._known:
+            unknown.append(at)
+            at = without_last(at)
+        front = self._single_point() if at is None else self._known[at]
+        for each in reversed(unknown):
+            if without_last(each) is not None:
+                front = self._grown(front, last_entry(each))
+            self._left -= len(front.parent)
+            if self._left < 0:
+                raise FrontTooLargeError
+            self._known[each] = front
+        return front
 
     @staticmethod
     def _single_point() -> Front:
@@ -148,22 +168,13 @@ class NestedFronts(Fronts):
 
     def front(self, run: Run) -> Front:
         """Front of a run, whatever its last layer is."""
-        nested = self._nested(run)
+        nested = self._front(run)
         order = np.lexsort((nested.backward_ms, nested.activation_mb))
         time = nested.backward_ms[order]
         fastest_before = np.concatenate([[np.inf], np.minimum.accumulate(time)[:-1]])
         kept = order[time < fastest_before]
         # A point of this front points to itself in the nested one.
         return Front(nested.activation_mb[kept], nested.backward_ms[kept], kept, nested.recompute[kept])
-
-    def _nested(self, run: Run) -> Front:
-        known = self._known.get(run)
-        if known is None:
-            shorter = without_last(run)
-            single = self._single_point()
-            known = single if shorter is None else self._grown(self._nested(shorter), last_entry(run))
-            self._known[run] = known
-        return known
 
     def _grown(self, front: Front, entry: int) -> Front:
         """Give every point one more layer, of a part of what its last one runs."""
@@ -184,7 +195,7 @@ class NestedFronts(Fronts):
         counts = np.zeros((entries, self._types), dtype=np.int64)
         at, place = run, int(self.front(run).parent[point])
         while (shorter := without_last(at)) is not None:
-            front = self._nested(at)
+            front = self._front(at)
             counts[last_entry(at), front.recompute[place]] += 1
             place, at = int(front.parent[place]), shorter
         return counts

@@ -159,7 +159,9 @@ class LinearProgram:
     def _limit(self, value: float) -> float:
         return value if math.isfinite(value) else math.copysign(self._infinity, value)
 
-    def solve(self, time_limit_s: float = math.inf, *, relaxed: bool = False) -> Solution:
+    def solve(
+        self, time_limit_s: float = math.inf, *, relaxed: bool = False, most_iterations: int | None = None
+    ) -> Solution:
         """
         Minimise.
 
@@ -167,6 +169,13 @@ class LinearProgram:
         ----------
         relaxed
             Whether integer columns may take any value in between.
+        most_iterations
+            Simplex iterations after which a linear program is given up; None for no end.
+
+        Returns
+        -------
+        Solution
+            Its bound is minus infinity where a linear program was given up, or ran out of time.
 
         Raises
         ------
@@ -176,6 +185,9 @@ class LinearProgram:
         self._model.setOptionValue("solve_relaxation", relaxed)
         # HiGHS counts its limit from the first solve on.
         self._model.setOptionValue("time_limit", self._limit(self._model.getRunTime() + time_limit_s))
+        endless = self._highspy.kHighsIInf
+        most = endless if most_iterations is None else min(most_iterations, endless)
+        self._model.setOptionValue("simplex_iteration_limit", most)
         status, kinds = self._run(), self._highspy.HighsModelStatus
         if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
             return Solution(

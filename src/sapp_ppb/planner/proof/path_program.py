@@ -1,12 +1,13 @@
 """What the linear programs of plans share: the makespan, the cells' times, and paths as rows."""
 
 import math
+import time
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.planner.proof.cuts import PathCut
-from sapp_ppb.planner.proof.highs import LinearProgram
+from sapp_ppb.planner.proof.highs import LinearProgram, Solution
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.price import price_rule
 
@@ -14,6 +15,12 @@ Floats = NDArray[np.float64]
 
 # A program works in units of which the cutoff has this many, whatever the user's times are.
 UNITS = 1e4
+# Work that is at hand in simplex iterations before the first of them is priced.
+_OVERHEAD = 10
+
+
+class OutOfWorkError(Exception):
+    """A program was given up before it was solved: its work, or its time, was over."""
 
 
 class PathProgram:
@@ -49,6 +56,39 @@ class PathProgram:
         )
         self._first_cut = 0  # set once all other rows are there
         self._ages = np.zeros(0, dtype=np.int64)  # looks at each cut since it last bound
+        self._most_work, self._deadline = math.inf, math.inf
+
+    def limit(self, most_work: float, deadline: float) -> None:
+        """Give up every later solve once so much work is done, or at a time of ``time.monotonic``."""
+        self._most_work, self._deadline = most_work, deadline
+
+    def _solved(self, iterations_a_work: int = 1) -> Solution:
+        """
+        Solve, and count the work.
+
+        Parameters
+        ----------
+        iterations_a_work
+            Iterations that count as one.
+
+        Raises
+        ------
+        OutOfWorkError
+            When the program was given up.
+        SolverError
+            When the solver fails.
+        """
+        most = None
+        if math.isfinite(self._most_work):
+            left = max(self._most_work - self.work, 0.0)
+            most = int(left * iterations_a_work / max(self._program.rows, 1))
+        left_s = self._deadline - time.monotonic()
+        solution = self._program.solve(max(left_s, 0.0), most_iterations=most)
+        rows, iterations = self._program.rows, self._program.iterations
+        self.work += (iterations + _OVERHEAD) * rows // iterations_a_work
+        if solution.bound == -math.inf:
+            raise OutOfWorkError
+        return solution
 
     def _times_of(self, values: Floats) -> Floats:
         """F, B and W of the cells in a solution, milliseconds, W zero where nothing is priced by it."""

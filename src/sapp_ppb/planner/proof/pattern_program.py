@@ -152,12 +152,13 @@ class PatternProgram(PathProgram):
 
         Raises
         ------
+        OutOfWorkError
+            When its work or time was over before.
         SolverError
             When the solver fails.
         """
         while True:
-            solution = self._program.solve()
-            self.work += (self._program.iterations + 10) * self._program.rows
+            solution = self._solved()
             if solution.values is None:
                 # Penalties keep the program feasible, so an empty stage is all that can be.
                 return self._nothing()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sapp_ppb.planner.proof.front_kernel import sieve
 from sapp_ppb.planner.proof.fronts import CellFronts, FrontTooLargeError, Run, cell_fronts, run_between
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import problem_rows
@@ -29,13 +30,17 @@ Option = tuple[CellFronts, Run, int]
 # Combinations of chunks that are looked at for one stage, and patterns kept in all.
 _MOST_COMBINATIONS = 2_000_000
 _MOST_PATTERNS = 40_000
+# Numbers in the tables of one chunk's options, and combinations that are looked at at once.
+_MOST_NUMBERS, _BLOCK = 20_000_000, 100_000
+# Ops that are timed, about two seconds of them, to drop patterns that are slow whatever the others are.
+_MOST_TIMED = 2_000_000_000
 # What is slower than the cutoff by rounding alone is kept.
 _ROUNDING = 1e-9
 _BATCH = 2000
 
 
 class TooManyPatternsError(Exception):
-    """A stage has too many patterns to be listed; the caller goes on without."""
+    """A stage has more patterns than can be listed, or than time is left for; the caller goes on without."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,10 +101,15 @@ def list_patterns(problem: Problem, cutoff_ms: float, deadline: float = math.inf
     """
     List the patterns of every stage that can be in a plan as fast as a cutoff.
 
+    Parameters
+    ----------
+    deadline
+        Time of ``time.monotonic`` at which to give up.
+
     Raises
     ------
     TooManyPatternsError
-        When there are too many, or too many to be listed before a deadline of ``time.monotonic``.
+        When there are too many, or the deadline has passed.
     """
     tables = layer_tables(problem)
     slowest = most_work_ms(problem, cutoff_ms * (1 + _ROUNDING)).tolist()
@@ -107,21 +117,21 @@ def list_patterns(problem: Problem, cutoff_ms: float, deadline: float = math.inf
     patterns = []
     try:
         for stage in range(problem.stages):
-            if time.monotonic() > deadline:
-                raise TooManyPatternsError
-            patterns.append(_Stage(problem, tables, stage, slowest[stage]).patterns(fronts))
+            patterns.append(_Stage(problem, tables, stage, slowest[stage], deadline).patterns(fronts))
             if sum(len(each.layers) for each in patterns) > _MOST_PATTERNS:
                 raise TooManyPatternsError
     except FrontTooLargeError as error:
         raise TooManyPatternsError from error
-    return _without_slow(problem, patterns, cutoff_ms)
+    return _without_slow(problem, patterns, cutoff_ms, deadline)
 
 
 class _Stage:
     """Combines the options of a stage's chunks."""
 
-    def __init__(self, problem: Problem, tables: LayerTables, stage: int, slowest_ms: float) -> None:
-        fixed = tables.fixed
+    def __init__(
+        self, problem: Problem, tables: LayerTables, stage: int, slowest_ms: float, deadline: float
+    ) -> None:
+        fixed, self._deadline = tables.fixed, deadline
         self._cells = problem.cells_of(stage)
         self._problem, self._tables, self._slowest_ms = problem, tables, slowest_ms
         self._live = problem_rows(problem)[stage]
@@ -140,19 +150,30 @@ class _Stage:
                 raise TooManyPatternsError
             grown = np.repeat(options, len(each), axis=0)
             options = np.column_stack([grown, np.tile(np.arange(len(each)), len(options))])
-            options = options[self._fits(options, layers, activation, again, backward)]
+            blocks = range(0, len(options), _BLOCK)
+            parts = (options[begin : begin + _BLOCK] for begin in blocks)
+            fitting = [part[self._fits(part, layers, activation, again, backward)] for part in parts]
+            options = np.concatenate([options[:0], *fitting])
         picked = range(len(choices))
+        times = np.stack([backward[chunk][options[:, chunk]] for chunk in picked], axis=1)
+        self._look_at_the_clock()
+        options = options[_unbeaten(_groups(choices, options), times)]
+        if len(options) > _MOST_PATTERNS:
+            raise TooManyPatternsError
         stacked = np.stack([layers[chunk][options[:, chunk]] for chunk in picked], axis=1)
         times = np.stack([backward[chunk][options[:, chunk]] for chunk in picked], axis=1)
-        kept = undominated(stacked, times)
-        parts = (stacked[kept] @ self._tables.forward_ms, times[kept], stacked[kept] @ self._tables.weight_ms)
+        found = (stacked @ self._tables.forward_ms, times, stacked @ self._tables.weight_ms)
         return StagePatterns(
             cells=np.array(self._cells),
-            layers=stacked[kept].astype(np.int64),
-            times_ms=np.stack(parts, axis=1) + self._tables.fixed.times_ms[:, self._cells],
+            layers=stacked.astype(np.int64),
+            times_ms=np.stack(found, axis=1) + self._tables.fixed.times_ms[:, self._cells],
             choices=choices,
-            options=options[kept],
+            options=options,
         )
+
+    def _look_at_the_clock(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise TooManyPatternsError
 
     def _options(self, cell: int, fronts: list[CellFronts]) -> list[Option]:
         """Every run that a cell may hold, with every point of its front."""
@@ -168,12 +189,14 @@ class _Stage:
                 if spent[stop] - spent[start] + self._fixed_ms > self._slowest_ms:
                     break
                 runs[run_between(kind, start, stop)] = None
-        return [
-            (known, run, point)
-            for known in fronts
-            for run in runs
-            for point in range(len(known.front(run).activation_mb))
-        ]
+        options: list[Option] = []
+        for known in fronts:
+            for run in runs:
+                options += [(known, run, point) for point in range(len(known.front(run).activation_mb))]
+                if len(options) * len(entries) > _MOST_NUMBERS:
+                    raise TooManyPatternsError
+                self._look_at_the_clock()
+        return options
 
     def _columns(self, options: list[Option]) -> tuple[Floats, Floats, Floats, Floats]:
         """Layers, activation memory, working set and backward time of every option."""
@@ -194,6 +217,7 @@ class _Stage:
         backward: tuple[Floats, ...],
     ) -> NDArray[np.bool_]:
         """Whether the chunks combined so far leave time, memory and layers."""
+        self._look_at_the_clock()
         picked = range(options.shape[1])
         total = sum((layers[chunk][options[:, chunk]] for chunk in picked), np.zeros((1, 1)))
         time = self._fixed_ms + total @ self._tables.forward_ms
@@ -240,34 +264,49 @@ def undominated(layers: Floats, backward_ms: Floats) -> Ints:
     _, group = np.unique(
         layers.reshape(len(layers), layers.shape[1] * layers.shape[2]), axis=0, return_inverse=True
     )
-    group = group.ravel()
-    kept: list[int] = []
+    return _unbeaten(group.ravel(), backward_ms)
+
+
+def _unbeaten(group: Ints, backward_ms: Floats) -> Ints:
+    """Find the rows that no other of their group beats in every chunk, in their order."""
     order = np.lexsort((backward_ms.sum(axis=1), group))
-    for same in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-        front = np.empty((0, backward_ms.shape[1]))
-        for index in same:
-            times = backward_ms[index]
-            # Sums of the same numbers in another order differ in the last bits only.
-            if not (front <= times * (1 + 1e-12)).all(axis=1).any():
-                front = np.vstack([front, times])
-                kept.append(int(index))
-    return np.array(sorted(kept), dtype=np.int64)
+    kept = np.zeros(len(order), dtype=np.bool_)
+    # Sums of the same numbers in another order differ in the last bits only.
+    sieve(group[order].astype(np.int64), np.ascontiguousarray(backward_ms[order]), 1e-12, kept)
+    return np.sort(order[kept])
 
 
-def _without_slow(problem: Problem, patterns: list[StagePatterns], cutoff_ms: float) -> list[StagePatterns]:
+def _groups(choices: list[list[Option]], options: Ints) -> Ints:
+    """Give combinations of the same runs, whatever their recompute, one number; shape (combinations,)."""
+    group = np.zeros(len(options), dtype=np.int64)
+    for chunk, each in enumerate(choices):
+        runs: dict[Run, int] = {}
+        number = np.array([runs.setdefault(run, len(runs)) for _, run, _ in each], dtype=np.int64)
+        group = group * len(runs) + number[options[:, chunk]]
+        _, group = np.unique(group, return_inverse=True)  # small again, however many chunks there are
+    return group
+
+
+def _without_slow(
+    problem: Problem, patterns: list[StagePatterns], cutoff_ms: float, deadline: float
+) -> list[StagePatterns]:
     """
     Drop patterns that exceed the cutoff with every price of every other stage at its least.
 
     No path gets longer when a price falls, so this is valid; the least price of an I is that of
-    the pattern with the least B - W, which need not have the least B.
+    the pattern with the least B - W, which need not have the least B.  Where that takes too
+    many ops some slow patterns stay.
     """
-    rule = price_rule(problem)
+    rule, ops, timed = price_rule(problem), sum(map(len, problem.order.rows)), 0
     while all(len(each.layers) for each in patterns):
+        timed += ops * sum(len(each.layers) for each in patterns)
+        if timed > _MOST_TIMED:
+            break
         least = np.empty(rule.shape[:2])
         for each in patterns:
             least[:, each.cells] = _prices(rule, each).min(axis=0)
         fewer = [
-            each.kept(_least_makespans(problem, rule, each, least) <= cutoff_ms * (1 + _ROUNDING))
+            each.kept(_least_makespans(problem, rule, each, least, deadline) <= cutoff_ms * (1 + _ROUNDING))
             for each in patterns
         ]
         before, after = (sum(len(each.layers) for each in some) for some in (patterns, fewer))
@@ -282,10 +321,14 @@ def _prices(rule: Floats, each: StagePatterns) -> Floats:
     return prices(rule[:, each.cells], each.times_ms)
 
 
-def _least_makespans(problem: Problem, rule: Floats, each: StagePatterns, least: Floats) -> Floats:
+def _least_makespans(
+    problem: Problem, rule: Floats, each: StagePatterns, least: Floats, deadline: float
+) -> Floats:
     makespans = [np.empty(0)]
     priced = _prices(rule, each)
     for begin in range(0, len(priced), _BATCH):
+        if time.monotonic() > deadline:
+            raise TooManyPatternsError
         part = priced[begin : begin + _BATCH]
         lists = np.tile(least, (len(part), 1, 1))
         lists[:, :, each.cells] = part

@@ -8,9 +8,8 @@ linear multiple-choice knapsack, solved by taking steps along each layer's lower
 hull of time against activation memory, cheapest first.
 """
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -18,11 +17,16 @@ from numpy.typing import NDArray
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.fix import PlaceRule
+from sapp_ppb.planner.proof.chain_kernel import price_runs
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import problem_rows
-from sapp_ppb.simulator.price import LayerTables, layer_tables
+from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked
+
+# Beyond this many numbers a table of all runs takes more memory than it is worth: a third of a gigabyte.
+_LARGEST_TABLE = 40_000_000
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 # Memory fits within this share of its limit, as the simulator says.
 _ROUNDING = 1e-9
@@ -38,58 +42,132 @@ class Segments:
     forward_ms, total_ms
         Forward, and least forward + backward; shape (S, N + 1, N + 1), indexed
         [stage][first layer][layer after the last]; infinite where the run does not fit.
+    is_whole
+        Whether no run was left out for being slow.
     """
 
     forward_ms: Floats
     total_ms: Floats
+    is_whole: bool = True
 
 
-def chain_segments(problem: Problem) -> Segments:
+def has_few_runs(problem: Problem) -> bool:
+    """Whether tables of all runs of a problem with one chunk can be held in memory."""
+    return problem.stages * (problem.model.body_count + 1) ** 2 <= _LARGEST_TABLE
+
+
+def chain_segments(problem: Problem, makespan_ms: float = math.inf) -> Segments:
     """
     Price every run of layers on every stage of a problem with one chunk.
 
-    O(S N^2 K), N layers of K entries.
+    O(S N L), N layers of which a stage can hold L within the makespan, and so many more steps as
+    their recompute takes to fit.
+
+    Parameters
+    ----------
+    makespan_ms
+        Runs that a stage works on for longer are infinite too.
     """
-    tables, runs = layer_tables(problem), _runs(problem)
-    forward = runs @ tables.forward_ms
-    least_backward = _least_backward(problem, tables, runs)
-    share, allowed = shares(problem), allowed_runs(problem)
-    forward_ms, total_ms = np.empty(share.shape), np.empty(share.shape)
+    tables = layer_tables(problem)
+    if problem.fix is not None and problem.fix.places is not None:
+        return _placed_segments(problem, tables, problem.fix.places)
+    size = problem.model.body_count + 1
+    forward_ms, total_ms = (np.full((problem.stages, size, size), np.inf) for _ in range(2))
+    per_stage = [*_fixed(tables), _longest_ms(problem, makespan_ms)]
+    cut = price_runs(
+        kinds(problem), *_hulls(tables), *_rooms(problem, tables), np.array(per_stage), _allowed(problem),
+        forward_ms, total_ms,
+    )  # fmt: skip
+    return Segments(forward_ms=forward_ms, total_ms=total_ms, is_whole=not cut)
+
+
+def kinds(problem: Problem) -> Ints:
+    """BODY entry of every layer, in chain order; shape (N,)."""
+    bodies = problem.model.bodies
+    return np.repeat(np.arange(len(bodies), dtype=np.int64), [layer.count for layer in bodies])
+
+
+def _fixed(tables: LayerTables) -> tuple[Floats, Floats, Floats]:
+    return tables.fixed.forward_ms, tables.fixed.backward_ms, tables.fixed.activation_mb
+
+
+def _longest_ms(problem: Problem, makespan_ms: float) -> Floats:
+    """Longest time of a run that each stage has time for, on a device as measured; shape (S,)."""
+    overhead_ms = 2 * problem.sequence_chunks * problem.model.op_overhead_ms
+    worked = problem.micro_batches * least_share_worked(problem)
+    return np.asarray((makespan_ms / worked - overhead_ms) * np.array(problem.speed_per_stage))
+
+
+def _rooms(problem: Problem, tables: LayerTables) -> tuple[Ints, Floats]:
+    """Where each stage's rows begin, and of each the room that it leaves and its live micro-batches."""
+    room = _roomy_limits(problem) - problem.constant_per_stage_mb - tables.fixed.parameter_mb
+    live = problem_rows(problem)
+    row_start = np.cumsum([0, *(len(each.rows) for each in live)], dtype=np.int64)
+    nothing = np.zeros(1)
+    free = [room[stage] - each.totals(nothing, nothing) for stage, each in enumerate(live)]
+    return row_start, np.array([np.concatenate(free), np.concatenate([each.rows[:, 0] for each in live])])
+
+
+def _allowed(problem: Problem) -> Ints:
+    """Fewest layers of each stage, and the run that it is to hold, -1 for any; shape (3, S)."""
+    least = [problem.least_layers(stage) for stage in range(problem.stages)]
+    starts = stops = np.full(problem.stages, -1)
+    if problem.fix is not None and problem.fix.layers is not None:
+        least = [0] * problem.stages
+        stops = np.cumsum(problem.fix.layers)
+        starts = stops - problem.fix.layers
+    return np.array([least, starts, stops], dtype=np.int64)
+
+
+def _hulls(tables: LayerTables) -> tuple[Floats, Ints, Ints, Floats]:
+    """Lay out what a layer of each entry takes at its fastest, and the steps of its lower hull."""
+    hulls = [
+        lower_hull(tables.activation_mb[k][usable], tables.backward_ms[k][usable])
+        for k, usable in enumerate(tables.considered)
+    ]
+    fastest = np.array([[hull[0][1], hull[0][0]] for hull in hulls]).T
+    steps = [
+        (_rate(before, after), k, before[0] - after[0])
+        for k, hull in enumerate(hulls)
+        for before, after in pairwise(hull)
+    ]
+    step_start = np.cumsum([0, *(len(hull) - 1 for hull in hulls)], dtype=np.int64)
+    order = sorted(range(len(steps)), key=steps.__getitem__)
+    rank = np.empty(len(steps), dtype=np.int64)
+    rank[order] = np.arange(len(steps))
+    columns = np.array([(rate, saved_mb, k) for rate, k, saved_mb in (steps[at] for at in order)])
+    per_entry = np.array([tables.forward_ms, tables.parameter_mb, *fastest])
+    return per_entry, step_start, rank, columns.reshape(-1, 3).T.copy()
+
+
+def _placed_segments(problem: Problem, tables: LayerTables, rule: PlaceRule) -> Segments:
+    """Price runs whose recompute a rule of places decides."""
+    kind = kinds(problem)
+    held = _placed(rule, tables.activation_mb, kind)
+    lacking = _placed(rule, (~tables.considered).astype(float), kind)
+    time = np.where(lacking > 0, np.inf, _placed(rule, tables.backward_ms, kind))
+    forward, allowed = _runs(tables.forward_ms[kind]), allowed_runs(problem)
+    forward_ms, total_ms = np.empty(allowed.shape), np.empty(allowed.shape)
+    first, last = np.ogrid[: len(forward), : len(forward)]
     for stage in range(problem.stages):
-        backward = least_backward(share[stage])
+        share_mb = shares(problem, tables, stage, first, last)
         forward_ms[stage] = forward + tables.fixed.forward_ms[stage]
-        total_ms[stage] = np.where(
-            ~allowed[stage], np.inf, forward_ms[stage] + backward + tables.fixed.backward_ms[stage]
-        )
+        backward_ms = np.where(held <= share_mb, time, np.inf) + tables.fixed.backward_ms[stage]
+        run_ms = forward_ms[stage] + backward_ms
+        total_ms[stage] = np.where(allowed[stage], run_ms, np.inf)
     return Segments(forward_ms=forward_ms, total_ms=total_ms)
 
 
-def _least_backward(problem: Problem, tables: LayerTables, runs: Floats) -> Callable[[Floats], Floats]:
-    """Tell backward times of all runs within shares of memory; both of shape (N + 1, N + 1)."""
-    rule = None if problem.fix is None else problem.fix.places
-    if rule is None:
-        return partial(_Hull(tables).least_backward, runs)
-    held = _placed(rule, tables.activation_mb, runs)
-    lacking = _placed(rule, (~tables.considered).astype(float), runs)
-    time = np.where(lacking > 0, np.inf, _placed(rule, tables.backward_ms, runs))
-
-    def least_backward(share_mb: Floats) -> Floats:
-        return np.where(held <= share_mb, time, np.inf)
-
-    return least_backward
-
-
-def _placed(rule: PlaceRule, by_type: Floats, runs: Floats) -> Floats:
+def _placed(rule: PlaceRule, by_type: Floats, kind: Ints) -> Floats:
     """
     Sum of what the layers of each run cost under a rule of places; shape (N + 1, N + 1).
 
     ``by_type`` has shape (BODY layers, types).
     """
-    layers = len(runs) - 1
+    layers = len(kind)
     none, more = by_type[:, Recompute.NONE], by_type[:, rule.recompute] - by_type[:, Recompute.NONE]
-    kind = runs[np.arange(layers), np.arange(1, layers + 1)].argmax(axis=1)
     extra = np.where(kind < len(by_type) - rule.entries_left, more[kind], 0.0)
-    total = runs @ none
+    total = _runs(none[kind])
     for start in range(layers):
         picked = np.zeros(layers)
         places = rule.picked(start, layers)
@@ -113,64 +191,51 @@ def allowed_runs(problem: Problem) -> NDArray[np.bool_]:
     return np.asarray(lengths >= least[:, None, None])
 
 
-def shares(problem: Problem, again_mb: float = 0.0) -> Floats:
+def shares(
+    problem: Problem, tables: LayerTables, stage: int, first: Ints, last: Ints, again_mb: float = 0.0
+) -> Floats:
     """
-    Activation memory that one micro-batch of a run may hold; shape (S, N + 1, N + 1).
+    Activation memory that one micro-batch of each run may hold on a stage.
 
     With one chunk the live micro-batches share what limit, constant, parameters and
     the fixed layers' activations leave, less the working set where it counts, and less what
     an op needs for a moment.
+
+    Parameters
+    ----------
+    first, last
+        First layer of each run, and the layer after its last.
+
+    Returns
+    -------
+    ndarray
+        Of the shape that ``first`` and ``last`` have together.
     """
-    tables = layer_tables(problem)
-    parameters = _runs(problem) @ tables.parameter_mb
-    # What is over its limit by rounding alone fits, as for the simulator: a share of the limit, which may be
-    # much more than what a run is left of it.
-    limits = np.multiply(problem.limit_per_stage_mb, 1 + _ROUNDING)
-    room = limits - problem.constant_per_stage_mb - tables.fixed.parameter_mb
-    share = np.full((problem.stages, *parameters.shape), np.inf)
-    for stage, live in enumerate(problem_rows(problem)):
-        for lives, besides in zip(
-            live.rows[:, 0], live.totals(np.zeros(1), np.array([again_mb])), strict=True
-        ):
-            free = room[stage] - parameters - besides
-            share[stage] = np.minimum(share[stage], free / lives)
-    return np.asarray(share - tables.fixed.activation_mb[:, None, None])
+    upto = np.concatenate([[0.0], np.cumsum(tables.parameter_mb[kinds(problem)])])
+    parameters = np.maximum(upto[last] - upto[first], 0.0)
+    room = _roomy_limits(problem)[stage] - problem.constant_per_stage_mb[stage]
+    room -= float(tables.fixed.parameter_mb[stage])
+    share = np.full(parameters.shape, np.inf)
+    live = problem_rows(problem)[stage]
+    besides = live.totals(np.zeros(1), np.array([again_mb]))
+    for lives, mb in zip(live.rows[:, 0], besides, strict=True):
+        share = np.minimum(share, (room - parameters - mb) / lives)
+    return np.asarray(share - tables.fixed.activation_mb[stage])
 
 
-def _runs(problem: Problem) -> Floats:
-    """Layers of each BODY entry among layers i..j-1; shape (N + 1, N + 1, entries)."""
-    counts = [layer.count for layer in problem.model.bodies]
-    each = np.eye(len(counts))[np.repeat(range(len(counts)), counts)]
-    upto = np.vstack([np.zeros(len(counts)), np.cumsum(each, axis=0)])
-    return np.asarray(np.maximum(upto[None, :, :] - upto[:, None, :], 0.0))
+def _runs(each: Floats) -> Floats:
+    """Sum of the layers i..j-1 of every run, 0 for none; shape (N + 1, N + 1)."""
+    upto = np.concatenate([[0.0], np.cumsum(each)])
+    return np.asarray(np.maximum(upto[None, :] - upto[:, None], 0.0))
 
 
-class _Hull:
-    """Lower hulls of backward time against activation memory, one a BODY entry."""
+def _roomy_limits(problem: Problem) -> Floats:
+    """
+    Limits with what fits by rounding alone, as the simulator has it; shape (S,).
 
-    def __init__(self, tables: LayerTables) -> None:
-        hulls = [
-            lower_hull(tables.activation_mb[k][usable], tables.backward_ms[k][usable])
-            for k, usable in enumerate(tables.considered)
-        ]
-        self.start_mb = np.array([hull[0][0] for hull in hulls])
-        self.start_ms = np.array([hull[0][1] for hull in hulls])
-        steps = [
-            ((after[1] - before[1]) / (before[0] - after[0]), k, before[0] - after[0], after[1] - before[1])
-            for k, hull in enumerate(hulls)
-            for before, after in pairwise(hull)
-        ]
-        self.steps = sorted(steps)
-
-    def least_backward(self, runs: Floats, share_mb: Floats) -> Floats:
-        """Backward time of each run within each share of activation memory; infinite if none fits."""
-        time = runs @ self.start_ms
-        over = runs @ self.start_mb - share_mb
-        for rate, k, saved_mb, _ in self.steps:
-            relieved = np.clip(over, 0.0, runs[..., k] * saved_mb)
-            time = time + relieved * rate
-            over = over - relieved
-        return np.asarray(np.where(over > 0.0, np.inf, time))
+    It is a share of the limit, which may be much more than one of what a run is left of it.
+    """
+    return np.multiply(problem.limit_per_stage_mb, 1 + _ROUNDING)
 
 
 def lower_hull(memory_mb: Floats, time_ms: Floats) -> list[tuple[float, float]]:

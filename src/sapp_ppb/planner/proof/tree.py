@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.proof.cuts import PathCut, Separator
+from sapp_ppb.planner.proof.path_program import OutOfWorkError
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.timeline import simulate
 
@@ -39,6 +40,8 @@ _RISE, _PATIENCE, _ROOT_PATIENCE = 3e-5, 4, 12
 _CANDIDATES = 4
 _MOST_CUTS = 300
 _FEW_CELLS = 64
+# A program that is being solved when the work is done may take this much more, as a factor and at least.
+_OVERDRAWN, _LEAST_OVERDRAWN = 1.2, 2_000_000
 
 
 class Point(Protocol):
@@ -72,6 +75,9 @@ class Program(Protocol[R, P]):
 
     def enter(self, region: R) -> None:
         """Restrict the program to a region."""
+
+    def limit(self, most_work: float, deadline: float) -> None:
+        """Give up every later solve once so much work is done, or at a time of ``time.monotonic``."""
 
     def solve(self, pricing_rounds: int = ...) -> P:
         """Solve over the region entered."""
@@ -166,22 +172,31 @@ class Tree(Generic[R, P]):
         Branch until nothing is open, the work is done or the deadline has passed.
 
         The last progress yielded has the bound reached: the cutoff itself, or a better
-        plan's makespan, when nothing is open.
+        plan's makespan, when nothing is open; 0 when not even the first program was solved.
 
         Raises
         ------
         SolverError
             When the solver fails.
         """
-        root = self._node(self._program.whole_region(), 0.0, _ROOT_ROUNDS, deadline)
+        self._program.limit(max(_OVERDRAWN * work, work + _LEAST_OVERDRAWN), deadline)
         heap: list[_Node[R, P]] = []
-        self._file(root, heap)
+        try:
+            self._file(self._node(self._program.whole_region(), 0.0, _ROOT_ROUNDS, deadline), heap)
+        except OutOfWorkError:
+            yield TreeProgress(bound_ms=0.0)
+            return
         while heap and heap[0].bound_ms < min(self._closed_ms, self._left_ms):
             yield self._progress(heap)
             if self._program.work >= work or time.monotonic() > deadline:
                 return
-            for child in self._children(heapq.heappop(heap), deadline):
-                self._file(child, heap)
+            node = heapq.heappop(heap)
+            try:
+                for child in self._children(node, deadline):
+                    self._file(child, heap)
+            except OutOfWorkError:
+                heapq.heappush(heap, node)  # what was not looked at is still open
+                break
         yield self._progress(heap)
 
     def _file(self, node: _Node[R, P], heap: list[_Node[R, P]]) -> None:
@@ -227,7 +242,10 @@ class Tree(Generic[R, P]):
         while len(bounds) <= rounds and bounds[-1] < self._closed_ms and time.monotonic() <= deadline:
             if not self._cut(point):
                 break
-            point = self._program.solve()
+            try:
+                point = self._program.solve()
+            except OutOfWorkError:
+                return point
             bounds.append(point.bound_ms)
             if len(bounds) > patience and bounds[-1] - bounds[-1 - patience] < _RISE * bounds[-1]:
                 break

@@ -10,8 +10,13 @@ _MOVE_S = 6e-6
 _PER_OP_S = 0.6e-9
 _PER_LAYER_S = 1e-8
 _PER_ENTRY_S = 1.2e-7
-# When the clock stops a run that takes longer than it was sized to: a share of the limit, and seconds.
-_LATE, _LATER_S = 1.08, 0.8
+# Ops that lie in a core's cache together, and what each further one takes besides; entries of which a
+# cell seldom holds more, and what each further one saves.
+_NEAR_OPS, _PER_FAR_OP_S = 132_000, 0.3e-9
+_NEAR_ENTRIES, _PER_FAR_ENTRY_S = 16, 0.7e-7
+# How late the clock stops a run that takes longer than it was sized to: a share of the limit, and at
+# least so many seconds.  What comes after the stop stays within 10 % of a limit of 10 s and more.
+_LATE, _LATER_S = 0.06, 0.7
 # Share of the time limit that the work is sized to, and the seconds, or share, of
 # it that go to the search where branch and bound can follow.
 _USED = 0.85
@@ -19,6 +24,8 @@ _SEARCHED_S = 6.0
 _SEARCHED, _SEARCHED_LONG = 0.15, 0.7
 # Ops from which a step is long: linear programs of that many cells prove little in minutes.
 _LONG = 60_000
+# Entries times cells from which they are so wide that they prove nothing in minutes.
+_WIDE = 1_500
 # Units of linear programming (simplex iterations times rows) done in a second, at most, and where
 # there are many cells, as rows of a large program are longer: so many by the number of cells.
 _WORK_A_SECOND, _WORK_OF_CELLS = 4_500_000, 384_000_000
@@ -34,7 +41,7 @@ class Budget:
     moves
         Moves of the search.
     work
-        Units of linear programming for branch and bound.
+        Units of linear programming for branch and bound; 0 where there is to be none.
     stop_s
         When the clock stops the run all the same.
     """
@@ -46,7 +53,7 @@ class Budget:
 
 def number_of_ops(problem: Problem) -> int:
     """Ops of all stages together."""
-    return sum(len(row) for row in problem.order.rows)
+    return sum(map(len, problem.order.rows))
 
 
 def budget_for(problem: Problem, time_limit_s: float, patience: float = 1.0) -> Budget:
@@ -69,13 +76,15 @@ def budget_for(problem: Problem, time_limit_s: float, patience: float = 1.0) -> 
     ops = number_of_ops(problem)
     model = problem.model
     move_s = _MOVE_S + _PER_OP_S * ops + _PER_LAYER_S * model.body_count + _PER_ENTRY_S * len(model.bodies)
+    move_s += _PER_FAR_OP_S * max(ops - _NEAR_OPS, 0)
+    move_s -= _PER_FAR_ENTRY_S * max(len(model.bodies) - _NEAR_ENTRIES, 0)
     seconds = _USED * time_limit_s
     searched = seconds
-    if problem.interleave > 1:
+    if problem.interleave > 1 and len(model.bodies) * problem.cells < _WIDE:
         share = _SEARCHED_LONG if ops >= _LONG else _SEARCHED
         searched = max(min(seconds / 2, _SEARCHED_S), share * seconds)
     return Budget(
         moves=max(100, int(searched / move_s)),
         work=int((seconds - searched) * min(_WORK_A_SECOND, _WORK_OF_CELLS / problem.cells)),
-        stop_s=patience * (_LATE * time_limit_s + _LATER_S),
+        stop_s=patience * (time_limit_s + max(_LATE * time_limit_s, _LATER_S)),
     )
