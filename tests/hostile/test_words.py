@@ -119,7 +119,7 @@ TREES = [
     if reader.form in ("json", "yaml", "toml")
     and "trace" not in reader.name  # whose events are of many tools
 ]
-MOST_PLACES = 25
+MOST_PLACES = 15
 
 
 @pytest.mark.parametrize("reader", TREES, ids=lambda reader: reader.name)
