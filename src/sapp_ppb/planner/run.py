@@ -163,7 +163,7 @@ class Run:
             self._take_all(search, again)
         if self.best is None and not self._fits_soon(search):
             least = least_memory_if_known(self.problem, time_limit_s=self._remaining())
-            if least.over_mb > PROVEN * min(self.problem.limit_per_stage_mb):
+            if least.rules_out(min(self.problem.limit_per_stage_mb)):
                 return None
             known = least.plan
         if self.problem.interleave == 1:
