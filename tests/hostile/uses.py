@@ -1,5 +1,6 @@
 """Readers, each with what is done first with what it reads."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -197,6 +198,20 @@ def config_of(framework: str) -> Callable[[Path], object]:
     return read
 
 
+def pytorch_order(path: Path) -> object:
+    """Read a configuration whose order is the file."""
+    from sapp_ppb.readers.frameworks.framework import read_config
+
+    config = path.parent / "job.json"
+    sizes = {
+        "pipeline_stages": [[0, 0, 2], [1, 2, 4]],
+        "n_microbatches": 4,
+        "checkpoint_layers": {"1": "full"},
+    }
+    config.write_text(json.dumps(sizes | {"schedule_csv": path.name}), encoding="utf-8")
+    return _use(read_config(config, "pytorch"))
+
+
 def grid(path: Path) -> object:
     from sapp_ppb.sweep.grid_options import read_grid
 
@@ -221,8 +236,6 @@ def rows(path: Path) -> object:
 
 def rows_file() -> bytes:
     """Bounds and answers of a sweep."""
-    import json
-
     from sapp_ppb.sweep.answer import Answer, RowStatus, to_object
 
     answer = Answer(

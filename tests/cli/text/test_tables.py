@@ -93,6 +93,14 @@ def test_what_is_known_of_a_shortage_in_words(shortage, said):
     assert shortage_rows(short(), shortage) == [("short", said)]
 
 
+def test_without_a_limit_it_is_no_memory_that_is_short():
+    outcome = short()
+    unlimited = replace(outcome, problem=outcome.problem.changed(memory_limit_mb=None, target="mindformers"))
+    shortage = Shortage(stage=None, op=None, over_mb=None, smallest_limit_mb=None, proven=False)
+    words = "no memory, but words: mindformers has none for any choice of the types of these layers"
+    assert shortage_rows(unlimited, shortage) == [("short", words)]
+
+
 def test_remedies_in_words():
     remedies = (
         ("memory_limit_mb", 42.1),

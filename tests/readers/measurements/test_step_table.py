@@ -95,6 +95,7 @@ def test_a_plan_outside_of_the_tables_folder_is_refused(table, tmp_path, name):
     ("header", "lines", "fault"),
     [
         ("step_ms,plan", ["even.json,5"], "must begin with the header plan,step_ms (got 'step_ms,plan')"),
+        (",", [",", ","], "must begin with the header plan,step_ms (got '')"),
         ("plan,step_ms", [], "holds no step below its header; add a line such as plan.json,1234.5"),
         ("plan,step_ms", ['even.json,"5'], "line 2 is no CSV: unexpected end of data"),
     ],

@@ -130,6 +130,21 @@ class TestEmptyCells:
         full = sized()
         assert MINDFORMERS.ways(full)[0].problem is full
 
+    def test_under_zero_bubble_v_planning_is_kept_from_an_empty_end_beside_a_tail(self):
+        # Row 1 of the offset is by stage, so the end of the chain is not its last entry: it is checked like
+        # a cell in the middle.
+        tail = layer_from_times(name="Out", kind=LayerKind.TAIL, forward_ms=1)
+        full = sized("zbv")
+        problem = full.changed(model=replace(full.model, layers=(*full.model.layers, tail)))
+        (way,) = MINDFORMERS.ways(problem)
+        assert [problem.least_layers(cell) for cell in range(4)] == [1, 1, 1, 0]
+        assert [way.problem.least_layers(cell) for cell in range(4)] == [1, 1, 1, 1]
+        few = problem.changed(
+            model=replace(problem.model, layers=(replace(full.model.layers[0], count=3), tail))
+        )
+        (fault,) = MINDFORMERS.refuses(few)
+        assert "MindFormers wants a layer in every cell: 3 BODY layers are too few" in fault
+
     def test_a_problem_that_allows_them_may_have_a_plan_without(self):
         problem = sized(min_layers_per_cell=0)
         assert MINDFORMERS.unsaid(plan_from_matrices(problem, {"Dec": {"none": [[4, 4]]}})) == ()

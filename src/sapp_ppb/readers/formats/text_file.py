@@ -134,6 +134,8 @@ def _pieces(where: str, path: str | PathLike[str], largest_mb: float) -> Iterato
         with opened(path) as file:
             while piece := file.read(_PIECE):
                 left -= len(piece)
+                if len(piece) == _PIECE and not any(piece):
+                    raise InputError(where, ["holds nothing but null bytes; is it the right file?"])
                 if left < 0:
                     fault = f"the file is larger than {largest_mb} MB; is it the right one?"
                     raise InputError(where, [fault])

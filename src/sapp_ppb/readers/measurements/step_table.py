@@ -69,7 +69,7 @@ def _rows(where: str, text: str) -> Iterator[tuple[int, list[str]]]:
         rows = [(reader.line_num, [entry.strip() for entry in row]) for row in reader if any(row)]
     except csv.Error as error:
         raise InputError(where, [f"line {reader.line_num} is no CSV: {error}"]) from None
-    (_, header), *rest = rows
+    (_, header), *rest = rows or [(1, [""])]  # a file may hold commas alone
     if tuple(header) != HEADER:
         fault = f"must begin with the header {','.join(HEADER)} (got {shown(','.join(header))})"
         raise InputError(where, [fault])

@@ -19,7 +19,7 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
-from sapp_ppb.schedules import ScheduleName
+from sapp_ppb.schedules import Placement, ScheduleName
 from sapp_ppb.targets.strategies import strategy_faults
 from sapp_ppb.targets.target import Target, Way
 
@@ -153,10 +153,14 @@ def _order_faults(problem: Problem) -> tuple[str, ...]:
 
 
 def _with_filled_cells(problem: Problem) -> Problem:
-    """Give a problem a layer in every cell that holds no HEAD or TAIL."""
-    if problem.min_layers_per_cell or problem.cells == 1:
-        return problem
-    return problem.changed(min_layers_per_cell=1)
+    """Give a problem a layer in every cell that holds no HEAD or TAIL, and in a last one on stage 0."""
+    changes: dict[str, object] = {}
+    if not problem.min_layers_per_cell and problem.cells > 1:
+        changes["min_layers_per_cell"] = 1
+    # Where the chain turns back, the last cell stands among those that may not be empty.
+    if problem.order.placement is Placement.V and problem.model.tails:
+        changes["empty_tail"] = False
+    return problem.changed(**changes) if changes else problem
 
 
 def ways(problem: Problem) -> tuple[Way, ...]:
