@@ -9,10 +9,12 @@ import argparse
 import datetime
 import platform
 import time
+from itertools import chain
 from pathlib import Path
 
 from cases import CASES, Case
 from orders import table
+from scale import growth_table, scale_table
 
 from sapp_ppb import plan_pipeline, simulate
 from sapp_ppb.planner.warm_up import compile_kernels
@@ -47,7 +49,7 @@ def main():
     options = parser.parse_args()
     compile_kernels()
     lines = []
-    for line in () if options.only else table():
+    for line in () if options.only else chain(table(), [""], growth_table(), [""], scale_table()):
         lines.append(line)
         print(line, flush=True)
     head = [

@@ -62,7 +62,7 @@ def plan(path: Path) -> object:
 
 
 def plan_counts(path: Path) -> object:
-    from sapp_ppb.readers.plan_counts import bodies_alone, read_plan_counts
+    from sapp_ppb.readers.plans.plan_counts import bodies_alone, read_plan_counts
 
     return bodies_alone(read_plan_counts(path))
 
@@ -87,26 +87,26 @@ def order(path: Path) -> object:
 
 
 def manual(path: Path) -> object:
-    from sapp_ppb.readers.manual_plan import read_manual_plans
+    from sapp_ppb.readers.older.manual_plan import read_manual_plans
 
     return read_manual_plans(path, Problem(model=model_of(96), stages=16, micro_batches=32))
 
 
 def init(path: Path) -> object:
-    from sapp_ppb.readers.init_yaml import read_init
+    from sapp_ppb.readers.older.init_yaml import read_init
 
     return read_init(path)
 
 
 def peaks(path: Path) -> object:
-    from sapp_ppb.readers.peaks import read_peaks
+    from sapp_ppb.readers.measurements.peaks import read_peaks
 
     return read_peaks([str(path)])
 
 
 def trace(path: Path) -> object:
     from sapp_ppb.estimation import Wanted, cells_of_split, model_from_ops, model_from_scopes
-    from sapp_ppb.readers.trace_file import read_trace
+    from sapp_ppb.readers.measurements.trace_file import read_trace
 
     content = read_trace(path, [BODY])
     if content.scopes is not None:
@@ -117,15 +117,15 @@ def trace(path: Path) -> object:
 
 
 def device(path: Path) -> object:
-    from sapp_ppb.readers.device_file import read_device
+    from sapp_ppb.readers.models.device_file import read_device
 
     return read_device(str(path))
 
 
 def hf(path: Path) -> object:
     from sapp_ppb.estimation import TrainingSetup, estimate_transformer
-    from sapp_ppb.readers.device_file import read_device
-    from sapp_ppb.readers.hf_config import read_hf_config
+    from sapp_ppb.readers.models.device_file import read_device
+    from sapp_ppb.readers.models.hf_config import read_hf_config
     from sapp_ppb.writers import model_to_json
 
     setup = TrainingSetup(sequence_length=4096, micro_batch=1)
@@ -163,7 +163,7 @@ def graph(path: Path) -> object:
 
 
 def measured(path: Path) -> object:
-    from sapp_ppb.readers.measured_steps import read_measured_steps
+    from sapp_ppb.readers.measurements.measured_steps import read_measured_steps
 
     (path.parent / "plan.json").write_bytes(plan_files()[0])
     return read_measured_steps([path], model_of())
@@ -184,14 +184,14 @@ def _use(config: PipelineConfig) -> object:
 
 
 def config(path: Path) -> object:
-    from sapp_ppb.readers.framework import read_config
+    from sapp_ppb.readers.frameworks.framework import read_config
 
     return _use(read_config(path))
 
 
 def config_of(framework: str) -> Callable[[Path], object]:
     def read(path: Path) -> object:
-        from sapp_ppb.readers.framework import read_config
+        from sapp_ppb.readers.frameworks.framework import read_config
 
         return _use(read_config(path, framework))
 
@@ -250,8 +250,8 @@ def into(target: str) -> Callable[[Path], object]:
     """Put a plan into a configuration, as ``export --into`` does."""
 
     def edit(path: Path) -> object:
-        from sapp_ppb.readers.text_file import read_text
-        from sapp_ppb.writers.exports import export_named
+        from sapp_ppb.readers.formats.text_file import read_text
+        from sapp_ppb.writers.frameworks.exports import export_named
 
         form = export_named(target)
         text = read_text(path, largest_mb=0.25, format_name="a configuration", keep_mark=True)

@@ -1,6 +1,5 @@
 """plan_pipeline() against brute force, and what it refuses, promises and survives."""
 
-import contextlib
 import math
 import os
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from sapp_ppb.plan import Outcome, Plan, Shortage, Status, StoppedBy
 from sapp_ppb.planner import Progress, baselines, plan_pipeline, run
 from sapp_ppb.planner.search.annealing import Search
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import Placement
 from sapp_ppb.simulator import simulate
 from sapp_ppb.targets import silent_cells
 from tests.planner.brute_force import MOST_PLANS, all_plans, small_problem
@@ -76,8 +76,12 @@ class Case:
 
 def solved(seed: int, target: str | None, most_plans: int = _MOST_PLANS, **drawn: bool) -> Case:
     problem = small_problem(Random(seed), most_plans=most_plans, target=target, runs=True, **drawn)
-    # MindFormers has a layer in every cell, whatever the problem allows, but beside HEAD and TAIL.
-    every = problem if target is None else problem.changed(min_layers_per_cell=1)
+    every = problem
+    if target is not None:
+        # MindFormers has a layer in every cell, whatever the problem allows, but beside HEAD, and beside TAIL
+        # where the last cell is the last stage's.
+        is_loop = problem.order.placement is Placement.LOOP
+        every = problem.changed(min_layers_per_cell=1, empty_tail=is_loop)
     plans = all_plans(every, nested=target is not None)
     return Case(
         seed=seed,
@@ -260,8 +264,18 @@ def test_a_target_that_forbids_every_plan_gets_none():
     problem = Problem(
         model=Model(name="m", layers=tuple(layers)), stages=1, micro_batches=2, target="mindformers"
     )
-    with contextlib.suppress(NoPlanFoundError):
-        assert plan_pipeline(problem, time_limit_s=_TIME_LIMIT_S).plan is None
+    outcome = plan_pipeline(problem, time_limit_s=_TIME_LIMIT_S)
+    assert outcome.status is Status.INFEASIBLE
+    assert outcome.plan is None
+
+
+def test_a_v_of_cells_is_planned_as_mindformers_has_it():
+    # Six layers in four cells that turn back: the best split would leave the last one, on stage 0, to TAIL
+    # alone, which MindFormers refuses, and the search once met no other.
+    case = solved(2235, "mindformers", 20_000, together=True)
+    assert case.problem.order.placement is Placement.V
+    assert case.plan.layers_per_cell.min() >= 1 or case.plan.layers_per_cell.tolist()[0] == 0
+    assert case.is_best
 
 
 def test_a_target_forbids_selective_beside_comm(target_cases):

@@ -13,7 +13,8 @@ from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.fix import Fix, PlaceRule
 from sapp_ppb.plan import Outcome, Plan, Status
 from sapp_ppb.planner import plan_pipeline, with_cost_of_target
-from sapp_ppb.planner.ways import bound_within
+from sapp_ppb.planner.proof.bounds import lower_bound, work_bound
+from sapp_ppb.planner.ways import _taste, bound_within
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets import TARGETS, target_named
@@ -106,6 +107,16 @@ def body(count: int, **changes) -> Problem:
     model = Model(name="m", layers=(layer,))
     given: dict[str, Any] = {"stages": 2, "micro_batches": 4, "target": "megatron"} | changes
     return Problem(model=model, **given)
+
+
+def test_a_way_is_bounded_until_a_time_to_come(monkeypatch):
+    # Nine layers on two stages, all FULL, of 1 + 3: the work bound halves 4 x 9 x 4 and waits for one layer,
+    # 74, as it must where the time is over; LB1 to LB4 know that a stage has five.
+    monkeypatch.setattr("time.monotonic", lambda: 1e6)
+    ways = target_named("megatron").ways(body(9))
+    _, tasted = _taste(ways, 1.0, 0, None)
+    assert work_bound(ways[0].problem) == pytest.approx(74)
+    assert tasted[0].bound_ms == lower_bound(ways[0].problem) > 75
 
 
 def way(problem: Problem, layers: int) -> Problem:

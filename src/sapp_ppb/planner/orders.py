@@ -24,7 +24,7 @@ from sapp_ppb.planner.baselines import baselines
 from sapp_ppb.planner.proof.bounds import any_order_bound, lower_bound
 from sapp_ppb.planner.run import PROVEN, Run, Watch
 from sapp_ppb.planner.search.annealing import Search
-from sapp_ppb.planner.search.budget import Budget, budget_for
+from sapp_ppb.planner.search.budget import budget_for
 from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
@@ -264,9 +264,7 @@ class _Orders:
         """Bound every order, and try each for a moment that may be better than those before."""
         orders = [(order, in_order(self._problem, order)) for order in orders_of(self._problem)]
         bounded = [
-            _Candidate(
-                order=order, problem=problem, bound_ms=lower_bound(problem, self._time_limit_s / len(orders))
-            )
+            _Candidate(order=order, problem=problem, bound_ms=self._bound(problem, len(orders)))
             for order, problem in orders
         ]
         bounded.sort(key=lambda each: each.bound_ms)
@@ -291,9 +289,11 @@ class _Orders:
 
     def _candidate(self, order: Order) -> _Candidate:
         problem = in_order(self._problem, order)
-        return _Candidate(
-            order=order, problem=problem, bound_ms=lower_bound(problem, self._time_limit_s / _TRIED)
-        )
+        return _Candidate(order=order, problem=problem, bound_ms=self._bound(problem, _TRIED))
+
+    def _bound(self, problem: Problem, number: int) -> float:
+        """Bound one of so many orders, for as long as each of them may take."""
+        return lower_bound(problem, time.monotonic() + self._time_limit_s / number)
 
     def _tasted(self, each: _Candidate, number: int) -> _Candidate:
         """Search an order for a moment, unless it can not be better than the best plan."""
@@ -351,7 +351,7 @@ class _Orders:
     def _may_fit(self, each: _Candidate) -> bool:
         """Whether anything fits in an order; a plan that does is kept."""
         least = least_memory_if_known(each.problem, any_that_fits=True, time_limit_s=_LEAST_MEMORY_S)
-        if least.over_mb > PROVEN * min(each.problem.limit_per_stage_mb):
+        if least.rules_out(min(each.problem.limit_per_stage_mb)):
             return False
         timeline = None if least.plan is None or not self._may_be(least.plan) else simulate(least.plan)
         if timeline is not None and timeline.fits_memory:
@@ -364,7 +364,7 @@ class _Orders:
         stop_s = max(0.1, self._deadline - time.monotonic())
         return Run(
             problem=each.problem,
-            budget=Budget(moves=moves, work=budget.work, stop_s=stop_s),
+            budget=replace(budget, moves=moves, stop_s=stop_s),
             known=None if self._known is None else Plan(problem=each.problem, counts=self._known.counts),
             best=None if self._best is None else self._best[1],
             **self._options,  # type: ignore[arg-type]
@@ -393,7 +393,7 @@ class _Orders:
             return False
         largest_mb = max(self._problem.limit_per_stage_mb)
         most = replace(self._problem, memory_limit_mb=largest_mb, memory_margin=0.0)
-        return least_memory_if_known(most, time_limit_s=_LEAST_MEMORY_S).over_mb > PROVEN * largest_mb
+        return least_memory_if_known(most, time_limit_s=_LEAST_MEMORY_S).rules_out(largest_mb)
 
     def _told(self, order: Order, best: Timeline) -> Outcome:
         bound_ms = min(self._bound_ms, best.step_ms)

@@ -163,7 +163,7 @@ class Run:
             self._take_all(search, again)
         if self.best is None and not self._fits_soon(search):
             least = least_memory_if_known(self.problem, time_limit_s=self._remaining())
-            if least.over_mb > PROVEN * min(self.problem.limit_per_stage_mb):
+            if least.rules_out(min(self.problem.limit_per_stage_mb)):
                 return None
             known = least.plan
         if self.problem.interleave == 1:
@@ -220,7 +220,9 @@ class Run:
         self._report("proof")
         try:
             tree = self._tree(self.best)
-            for number, progress in enumerate(tree.run(self.budget.work, self.started + self.budget.stop_s)):
+            deadline = self.started + self.budget.stop_s
+            progressing = tree.run(self.budget.work, deadline, first_work=self.budget.first_work)
+            for number, progress in enumerate(progressing):
                 self.bound_ms = max(self.bound_ms, progress.bound_ms)
                 if progress.plan is not None:
                     self._consider(progress.plan)

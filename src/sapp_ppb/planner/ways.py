@@ -24,7 +24,7 @@ from sapp_ppb.planner.proof.bounds import lower_bound, work_bound
 from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch
 from sapp_ppb.planner.search.annealing import Search
 from sapp_ppb.planner.search.budget import Budget, budget_for
-from sapp_ppb.planner.shortage.infeasible import find_shortage
+from sapp_ppb.planner.shortage.infeasible import find_shortage, under_its_own_order
 from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
@@ -250,7 +250,7 @@ def _taste(
         cutoff_ms = math.inf if best is None else best.step_ms
         bound_ms = bound_within(way.problem, cutoff_ms, 0.0)
         if bound_ms < cutoff_ms:
-            bound_ms = max(bound_ms, lower_bound(way.problem, seconds))
+            bound_ms = max(bound_ms, lower_bound(way.problem, time.monotonic() + seconds))
         found = [simulate(plan) for plan in (as_plan_of(way.problem, known),) if plan is not None]
         if bound_ms < cutoff_ms:
             moves = int(min(_TASTING_MOVES, _TASTED * budget_for(way.problem, seconds).moves))
@@ -278,7 +278,7 @@ def _follows_places(way: Way) -> bool:
 def _lightest(way: Way, bound_ms: float) -> tuple[Timeline | None, float]:
     """Take the plan that holds least, where a search finds none that fits."""
     least = least_memory_if_known(way.problem, any_that_fits=True, time_limit_s=_LEAST_MEMORY_S)
-    if least.over_mb > PROVEN * min(way.problem.limit_per_stage_mb):
+    if least.rules_out(min(way.problem.limit_per_stage_mb)):
         return None, math.inf
     timeline = None if least.plan is None else simulate(least.plan)
     return (timeline if timeline is not None and timeline.fits_memory else None), bound_ms
@@ -303,8 +303,9 @@ def _nothing_fits(ways: Sequence[Way]) -> bool:
     """Whether even what holds least does not fit: all of one type, or the lightest where places decide."""
     followers = [way for way in ways if _follows_places(way)][:1]  # one stands for all of them
     return all(
-        least_memory_if_known(way.problem, time_limit_s=_LEAST_MEMORY_S).over_mb
-        > PROVEN * min(way.problem.limit_per_stage_mb)
+        least_memory_if_known(way.problem, time_limit_s=_LEAST_MEMORY_S).rules_out(
+            min(way.problem.limit_per_stage_mb)
+        )
         for way in [*(way for way in ways if not _follows_places(way)), *followers]
     )
 
@@ -317,7 +318,7 @@ def _infeasible(problem: Problem, ways: Sequence[Way], started: float, seed: int
     remedies = tuple(
         (change, value) for change, value in shortage.remedies if _is_open(problem, change, value)
     )
-    shortage = replace(shortage, remedies=remedies)
+    shortage = under_its_own_order(problem, replace(shortage, remedies=remedies))
     return Outcome(
         problem=problem,
         plan=None,

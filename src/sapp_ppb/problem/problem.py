@@ -89,6 +89,9 @@ class Problem:
     step_extra_ms
         Milliseconds that each stage works on after its last op, outside the pipeline, such as a
         reduction of gradients and the optimizer: one number, or one a stage.
+    empty_tail
+        Whether the last cell may be without BODY layers where it holds TAIL; a target may not
+        have it, and sets this for itself.
 
     Raises
     ------
@@ -130,6 +133,7 @@ class Problem:
     order_file: OrderFile | None = None
     stage_speed: PerStage | None = None
     step_extra_ms: PerStage = 0.0
+    empty_tail: bool = True
 
     def __post_init__(self) -> None:
         """Fill in what was left to its default, then refuse what can not be planned."""
@@ -324,7 +328,7 @@ class Problem:
     def least_layers(self, cell: int) -> int:
         """Fewest BODY layers that a cell must hold."""
         holds_head = cell == 0 and bool(self.model.heads)
-        holds_tail = cell == self.cells - 1 and bool(self.model.tails)
+        holds_tail = cell == self.cells - 1 and bool(self.model.tails) and self.empty_tail
         return 0 if holds_head or holds_tail else self.min_layers_per_cell
 
 

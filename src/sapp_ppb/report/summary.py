@@ -321,6 +321,8 @@ def shortage_rows(outcome: Outcome, shortage: Shortage) -> list[tuple[str, str]]
 
 
 def _short_text(problem: Problem, shortage: Shortage) -> str:
+    if problem.memory_limit_mb is None:
+        return f"no memory, but words: {problem.target} has none for any choice of the types of these layers"
     if shortage.over_mb is None:
         return "where, and by how much, is not known"
     if shortage.stage is None:

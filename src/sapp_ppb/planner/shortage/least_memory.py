@@ -42,6 +42,8 @@ from sapp_ppb.targets import can_say_cell, is_nested
 
 # Sequences of types that are looked at for a target that wants them nested.
 _MOST_SEQUENCES = 5_000
+# What is over by this share of a limit is over by rounding alone.
+_ROUNDING = 1e-6
 # Layers beyond which tables of all runs of a chain take gigabytes.
 _MOST_LAYERS = 3_000
 # Column of a variant of types, a BODY entry and a cell.
@@ -61,11 +63,25 @@ class LeastMemory:
         A plan with the smallest excess found; None when none was found in time, or when what the
         program leaves out does not hold for it, such as a rule of the target.
     over_mb
-        Proven: no plan needs less than this above its limits; negative when there is room.
+        Proven: no plan needs less than this above its limits; negative when there is room, and infinite
+        when there is no plan at all, such as one whose types the target can say.
     """
 
     plan: Plan | None
     over_mb: float
+
+    def rules_out(self, limit_mb: float) -> bool:
+        """
+        Whether no plan fits, by more than rounding, the least of the limits being this.
+
+        Examples
+        --------
+        >>> [LeastMemory(plan=None, over_mb=over).rules_out(1000.0) for over in (-5.0, 0.0005, 0.5)]
+        [False, False, True]
+        >>> LeastMemory(plan=None, over_mb=math.inf).rules_out(math.inf)
+        True
+        """
+        return self.over_mb == math.inf or self.over_mb > _ROUNDING * limit_mb
 
 
 def least_memory(
