@@ -200,7 +200,7 @@ def config_of(framework: str) -> Callable[[Path], object]:
 
 def pytorch_order(path: Path) -> object:
     """Read a configuration whose order is the file."""
-    from sapp_ppb.readers.framework import read_config
+    from sapp_ppb.readers.frameworks.framework import read_config
 
     config = path.parent / "job.json"
     sizes = {
