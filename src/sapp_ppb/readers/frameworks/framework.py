@@ -9,11 +9,10 @@ from sapp_ppb.costs import Model
 from sapp_ppb.errors import InputError
 from sapp_ppb.files import opened
 from sapp_ppb.plan import PLAN_FORMAT
-from sapp_ppb.readers.formats.text_file import read_text
+from sapp_ppb.readers.formats.text_file import refuse_unreadable
 from sapp_ppb.targets import PipelineConfig
 
 _LOOKED_AT_BYTES = 2**22  # a configuration is smaller; of a larger file this is enough to tell
-_LARGEST_MB = 64
 
 
 class Framework(StrEnum):
@@ -176,7 +175,7 @@ def _not_told(path: str | PathLike[str]) -> str:
         return "is a plan file and no configuration; give it to sapp-ppb simulate or compare"
     if _MODEL.search(_beginning(path)):
         return "is a model file and no configuration; give it to --model"
-    read_text(path, largest_mb=_LARGEST_MB, format_name="a configuration")
+    refuse_unreadable(path)
     return f"is no configuration that is known: these are {_KNOWN}; name the framework with --from"
 
 
