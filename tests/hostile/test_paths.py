@@ -20,11 +20,6 @@ named = pytest.mark.parametrize(
 )
 
 
-def says(fault, words):
-    """Whether a fault has the words, or those of a file whose format was to be told from its content."""
-    return words in fault or "there is no such file; check the path" in fault
-
-
 @named
 def test_a_file_that_is_not_there_is_said_to_be_missing(reader, tmp_path):
     (fault,) = faults_of(reader, tmp_path / reader.file_name)
@@ -45,20 +40,20 @@ def test_links_that_lead_in_a_circle_are_refused(reader, tmp_path):
     path.symlink_to(other)
     other.symlink_to(path)
     (fault,) = faults_of(reader, path)
-    assert says(fault, "can not be read (Too many levels of symbolic links); check the path")
+    assert "can not be read (Too many levels of symbolic links); check the path" in fault
 
 
 @named
 def test_a_name_that_no_file_system_has_is_refused(reader, tmp_path):
     path = tmp_path / ("x" * 300 + reader.file_name)
     (fault,) = faults_of(reader, path)
-    assert says(fault, "can not be read (File name too long); check the path")
+    assert "can not be read (File name too long); check the path" in fault
 
 
 @named
 def test_a_null_character_in_a_path_is_refused(reader, tmp_path):
     (fault,) = faults_of(reader, tmp_path / f"a\0{reader.file_name}")
-    assert says(fault, "can not be read (embedded null byte); check the path")
+    assert "can not be read (embedded null byte); check the path" in fault
 
 
 @named

@@ -77,6 +77,18 @@ def read_lines(path: str | PathLike[str], *, largest_mb: float, format_name: str
         raise InputError(where, [f"the file is empty; it must hold {format_name}"])
 
 
+def refuse_unreadable(path: str | PathLike[str]) -> None:
+    """
+    Refuse a file of which not even the beginning can be read.
+
+    Raises
+    ------
+    InputError
+        As ``read_text()`` does.
+    """
+    next(_pieces(str(path), path, 1.0), b"")
+
+
 def refuse_many(where: str, text: str, *, lines: int, cells: int) -> None:
     """
     Refuse a table that is longer than any of its kind, before there is an object for each cell.

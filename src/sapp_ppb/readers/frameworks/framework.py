@@ -7,8 +7,9 @@ from os import PathLike
 
 from sapp_ppb.costs import Model
 from sapp_ppb.errors import InputError
-from sapp_ppb.files import is_folder, is_there, opened
+from sapp_ppb.files import opened
 from sapp_ppb.plan import PLAN_FORMAT
+from sapp_ppb.readers.formats.text_file import refuse_unreadable
 from sapp_ppb.targets import PipelineConfig
 
 _LOOKED_AT_BYTES = 2**22  # a configuration is smaller; of a larger file this is enough to tell
@@ -169,14 +170,12 @@ def read_config(
 
 
 def _not_told(path: str | PathLike[str]) -> str:
-    if not is_there(path):
-        return "there is no such file; check the path"
-    if is_folder(path):
-        return "is a folder; name a file in it"
+    """Say why nobody's configuration is known; of a file that can not be read, as every reader says it."""
     if is_plan_file(path):
         return "is a plan file and no configuration; give it to sapp-ppb simulate or compare"
     if _MODEL.search(_beginning(path)):
         return "is a model file and no configuration; give it to --model"
+    refuse_unreadable(path)
     return f"is no configuration that is known: these are {_KNOWN}; name the framework with --from"
 
 
