@@ -64,7 +64,7 @@ test-torch: $(TORCH)  ## our orders and times against PyTorch's in real processe
 accuracy: $(TORCH)  ## measure the table of docs/accuracy.md anew
 	$(BIN)/python benchmarks/accuracy.py --keep
 
-soak: $(STAMP)  ## laws on random problems, hostile input and faults; half an hour, or SAPP_PPB_SOAK_SECONDS of laws
+soak: $(STAMP)  ## laws on random problems for SAPP_PPB_SOAK_SECONDS or 20 minutes, then hostile input and faults
 	$(BIN)/python -m soak
 
 lint: $(STAMP)  ## format, lint, types, arrows between rooms, unused dependencies

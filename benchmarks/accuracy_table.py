@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from sapp_ppb.estimation import calibrate
-from sapp_ppb.readers.run_file import read_run_file
+from sapp_ppb.readers.measurements.run_file import read_run_file
 from sapp_ppb.simulator.graph import op_graph
 from sapp_ppb.simulator.price import price
 

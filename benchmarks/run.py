@@ -9,11 +9,12 @@ import argparse
 import datetime
 import platform
 import time
+from itertools import chain
 from pathlib import Path
 
 from cases import CASES, Case
 from orders import table
-from scale import tables
+from scale import growth_table, scale_table
 
 from sapp_ppb import plan_pipeline, simulate
 from sapp_ppb.planner.warm_up import compile_kernels
@@ -48,7 +49,7 @@ def main():
     options = parser.parse_args()
     compile_kernels()
     lines = []
-    for line in () if options.only else table():
+    for line in () if options.only else chain(table(), [""], growth_table(), [""], scale_table()):
         lines.append(line)
         print(line, flush=True)
     head = [
@@ -62,9 +63,6 @@ def main():
         if options.only in case.name:
             lines.append(row(case, options.seed))
             print(lines[-1], flush=True)
-    for line in () if options.only else tables():
-        lines.append(line)
-        print(line, flush=True)
     if options.keep:
         today = datetime.datetime.now(tz=datetime.UTC).date()
         command = (

@@ -12,8 +12,8 @@ from sapp_ppb import Problem, Recompute, plan_pipeline, read_model
 from sapp_ppb.plan import Status
 from sapp_ppb.planner import with_cost_of_target
 from sapp_ppb.readers import read_plan
-from sapp_ppb.readers.model_entry import LAYER_KEYS, TOP_KEYS
-from sapp_ppb.readers.plan_entry import (
+from sapp_ppb.readers.models.model_entry import LAYER_KEYS, TOP_KEYS
+from sapp_ppb.readers.plans.plan_entry import (
     BUBBLE_KEYS,
     FIX_KEYS,
     ORDER_KEYS,
@@ -24,7 +24,7 @@ from sapp_ppb.readers.plan_entry import (
     SHORTAGE_KEYS,
     WITHOUT_TARGET_KEYS,
 )
-from sapp_ppb.readers.plan_entry import TOP_KEYS as TOP
+from sapp_ppb.readers.plans.plan_entry import TOP_KEYS as TOP
 from sapp_ppb.targets import TARGETS, PipelineConfig, target_named
 from sapp_ppb.writers import plan_to_json
 from sapp_ppb.writers.check_file import Checked, check_to_json

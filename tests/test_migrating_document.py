@@ -14,8 +14,8 @@ from sapp_ppb.plan import Plan
 from sapp_ppb.planner import plan_pipeline
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers import read_model
-from sapp_ppb.readers.init_yaml import read_init
-from sapp_ppb.readers.manual_plan import read_manual_plans
+from sapp_ppb.readers.older.init_yaml import read_init
+from sapp_ppb.readers.older.manual_plan import read_manual_plans
 from sapp_ppb.simulator import simulate
 from tests.cli.test_cli_options import OPTIONS
 

@@ -232,3 +232,4 @@ def test_the_gap_is_the_share_of_the_makespan_that_is_not_proven_necessary() -> 
     # A bound that rounding put above the plan leaves no gap.
     assert outcome(makespan_ms=200.0, lower_bound_ms=200.0000001).gap == 0.0
     assert outcome().gap is None
+    assert outcome(makespan_ms=0.0, lower_bound_ms=0.0).gap == 0.0  # of layers that take no time

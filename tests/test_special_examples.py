@@ -14,10 +14,10 @@ from sapp_ppb.plan import Outcome, Plan, Status
 from sapp_ppb.planner import plan_pipeline
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers import read_model, read_plan
-from sapp_ppb.readers.device_file import read_device
-from sapp_ppb.readers.framework import read_config
-from sapp_ppb.readers.hf_config import read_hf_config
-from sapp_ppb.readers.layer_list import read_layer_list
+from sapp_ppb.readers.frameworks.framework import read_config
+from sapp_ppb.readers.frameworks.layer_list import read_layer_list
+from sapp_ppb.readers.models.device_file import read_device
+from sapp_ppb.readers.models.hf_config import read_hf_config
 from sapp_ppb.report.memory_picture import draw_memory
 from sapp_ppb.report.page import page_text
 from sapp_ppb.report.summary import cell_text
@@ -27,8 +27,8 @@ from sapp_ppb.simulator import simulate
 from sapp_ppb.simulator.price import price
 from sapp_ppb.targets.cell_types import plan_from_types
 from sapp_ppb.writers import mindformers_lists, model_to_json, plan_to_json, write_model
-from sapp_ppb.writers.exports import EXPORTS
-from sapp_ppb.writers.layer_list import layers_csv_text, layers_json_text
+from sapp_ppb.writers.frameworks.exports import EXPORTS
+from sapp_ppb.writers.frameworks.layer_list import layers_csv_text, layers_json_text
 from tests.reference import reference
 
 ROOT = Path(__file__).parent.parent

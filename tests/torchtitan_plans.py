@@ -10,7 +10,7 @@ from sapp_ppb.errors import ScheduleError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import OrderFile, ScheduleName, build_schedule
-from sapp_ppb.targets.torchtitan import SCHEDULES, TORCHTITAN
+from sapp_ppb.targets.torchtitan.target import SCHEDULES, TORCHTITAN
 from tests.strategies import random_plan
 
 ALL_TYPES = {recompute: 100.0 - recompute for recompute in Recompute}

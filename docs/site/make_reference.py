@@ -55,9 +55,11 @@ ROOMS = {
     "planner": Room("Planner", "Which plan is best, and why.", ("planner",)),
     "estimation": Room("Estimation", "From measurements, profiles and sizes to costs.", ("estimation",)),
     "readers": Room("Readers", "Files in.", (
-        "readers", "readers.framework", "readers.config_plan", "readers.device_file", "readers.hf_config",
-        "readers.init_yaml", "readers.trace_file", "readers.peaks", "readers.run_file")),
-    "writers": Room("Writers", "Files out.", ("writers", "writers.exports", "writers.layer_list")),
+        "readers", "readers.frameworks.framework", "readers.config_plan", "readers.models.device_file",
+        "readers.models.hf_config", "readers.older.init_yaml", "readers.measurements.trace_file",
+        "readers.measurements.peaks", "readers.measurements.run_file")),
+    "writers": Room("Writers", "Files out.", (
+        "writers", "writers.frameworks.exports", "writers.frameworks.layer_list")),
     "targets": Room("Targets", "What a framework can say, and its rules.", ("targets", "targets.nearest")),
     "report": Room("Reports", "What a timeline looks like.", (
         "report", "report.timeline_picture", "report.memory_picture", "report.stages_picture",

@@ -128,7 +128,7 @@ def test_nothing_fits_is_exit_1_with_the_other_rows(model_file, run):
 
 
 def test_a_narrow_terminal_gets_two_tables(model_file, run, monkeypatch):
-    monkeypatch.setattr("sapp_ppb.cli.comparison.terminal_columns", lambda: 80)
+    monkeypatch.setattr("sapp_ppb.cli.text.comparison.terminal_columns", lambda: 80)
     stdout = run("compare", model_file(), *SIZES, "-mem", "1200").stdout
     assert sum(line.startswith("planner ") for line in stdout.splitlines()) == 2
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sapp_ppb.readers import read_model, read_plan
-from sapp_ppb.readers.framework import read_config
+from sapp_ppb.readers.frameworks.framework import read_config
 from sapp_ppb.targets import cell_types
-from sapp_ppb.writers.exports import EXPORTS
+from sapp_ppb.writers.frameworks.exports import EXPORTS
 
 CONFIGS = Path(__file__).parents[1] / "data" / "configs"
 MIXED = {"none": [[2, 4]], "full": [[3, 1]]}

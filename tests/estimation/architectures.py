@@ -5,7 +5,7 @@ from warnings import catch_warnings, simplefilter
 
 from sapp_ppb.costs.architecture import Architecture, Attention, Block, Mlp
 from sapp_ppb.costs.device import Device
-from sapp_ppb.readers.hf_config import read_hf_config
+from sapp_ppb.readers.models.hf_config import read_hf_config
 
 DATA = Path(__file__).parents[1] / "data"
 

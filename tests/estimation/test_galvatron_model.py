@@ -11,7 +11,7 @@ from sapp_ppb.costs.profiled import GalvatronProfile, ProfiledMemory
 from sapp_ppb.errors import InputError, Note
 from sapp_ppb.estimation import GalvatronSizes, model_from_galvatron
 from sapp_ppb.estimation.galvatron_model import zero_share
-from sapp_ppb.readers.galvatron_profile import read_galvatron
+from sapp_ppb.readers.measurements.galvatron_profile import read_galvatron
 
 DATA = Path(__file__).parents[1] / "data" / "profiles" / "galvatron"
 MEMORY = ProfiledMemory(states_mb={1: 800.0, 2: 400.0}, activation_mb={1: 60.0, 2: 30.0}, checkpoint_mb=8.0)

@@ -10,7 +10,7 @@ from sapp_ppb.costs import LayerKind, Recompute
 from sapp_ppb.costs.profiled import GraphNode, OperatorGraph
 from sapp_ppb.errors import InputError
 from sapp_ppb.estimation import chain_of_graph, model_from_graph
-from sapp_ppb.readers.pipedream_graph import read_operator_graph
+from sapp_ppb.readers.measurements.pipedream_graph import read_operator_graph
 
 DATA = Path(__file__).parents[1] / "data" / "profiles" / "pipedream"
 

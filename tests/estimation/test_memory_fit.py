@@ -15,7 +15,7 @@ from sapp_ppb.estimation import dryrun_guide, fit_memory, model_of_times, with_m
 from sapp_ppb.estimation.dryrun_guide import WELL_CONDITIONED
 from sapp_ppb.plan import Plan, plan_from_matrices
 from sapp_ppb.problem import Problem
-from sapp_ppb.readers.init_yaml import read_init
+from sapp_ppb.readers.older.init_yaml import read_init
 from sapp_ppb.simulator import ObservedRun, simulate
 from sapp_ppb.targets import silent_cells
 from tests.strategies import random_plan

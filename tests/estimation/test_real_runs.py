@@ -12,7 +12,7 @@ from statistics import median
 import pytest
 
 from sapp_ppb.estimation import calibrate
-from sapp_ppb.readers.run_file import read_run_file
+from sapp_ppb.readers.measurements.run_file import read_run_file
 from sapp_ppb.simulator import Besides, MeasuredStep
 
 RUNS = [

@@ -14,8 +14,8 @@ from sapp_ppb.errors import InputError
 from sapp_ppb.estimation import DType, TrainingSetup, estimate_transformer
 from sapp_ppb.estimation.part import parameter_mb
 from sapp_ppb.estimation.transformer_parts import block_parts
-from sapp_ppb.readers.device_file import read_device
-from sapp_ppb.readers.hf_config import read_hf_config
+from sapp_ppb.readers.models.device_file import read_device
+from sapp_ppb.readers.models.hf_config import read_hf_config
 from tests.estimation.architectures import DATA, PLAIN, gpt, llama2_7b, published
 from tests.estimation.test_transformer_parts import architectures, setups
 

@@ -69,6 +69,7 @@ _MODELS = tuple(path.read_bytes() for path in sorted((ROOT / "examples").glob("*
 )
 READERS = (
     _reader("model", "json", "model.json", _MODELS, uses.model),
+    _reader("strategies", "json", "model.json", _bytes("examples/swap.json"), uses.model),
     _reader("plan", "json", "plan.json", PLAN_FILES, uses.plan),
     _reader("plan without a model", "json", "plan.json", PLAN_FILES[:1], uses.plan_counts),
     _reader("plan to compare", "json", "plan.json", PLAN_FILES[:1], uses.plan_under),
@@ -175,6 +176,7 @@ READERS = (
     _reader("DeepSpeed", "python", "job.py", _text(samples.DEEPSPEED), uses.config_of("deepspeed")),
     _reader("Colossal-AI", "python", "job.py", _text(samples.COLOSSALAI), uses.config_of("colossalai")),
     _reader("PyTorch", "python", "job.py", _text(samples.PYTORCH), uses.config_of("pytorch")),
+    _reader("order of PyTorch", "csv", "order.csv", _text(samples.PYTORCH_ORDER), uses.pytorch_order),
     _reader("PyTorch JSON", "json", "job.json", _text(samples.PYTORCH_JSON), uses.config_of("pytorch")),
     _reader("MindSpeed", "text", "run.sh", _text(samples.MINDSPEED), uses.config_of("mindspeed")),
     _reader(
@@ -204,4 +206,6 @@ READERS = (
     _reader("into Colossal-AI", "python", "job.py", _text(samples.COLOSSALAI), uses.into("colossalai")),
     _reader("into PyTorch", "python", "job.py", _text(samples.PYTORCH), uses.into("pytorch")),
 )
+# Readers of what another file names: a copy, or a table that a configuration is not known without.
+INDIRECT = {"rows of a sweep", "order of PyTorch"}
 BY_NAME = {reader.name: reader for reader in READERS}

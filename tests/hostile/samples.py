@@ -72,6 +72,7 @@ PYTORCH_JSON = (
     '{"pipeline_stages": [[0, 0, 2], [1, 2, 4]], "split_spec": {"layers.2": "BEGINNING"}, '
     '"n_microbatches": 4, "schedule_class": "1F1B", "checkpoint_layers": {"1": "full"}}'
 )
+PYTORCH_ORDER = "0F0,0F1,0F2,0F3,0B0,0B1,0B2,0B3\n1F0,1F1,1F2,1F3,1B0,1B1,1B2,1B3\n"
 MINDFORMERS = """model:
   model_config:
     num_layers: 10

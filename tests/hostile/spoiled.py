@@ -49,6 +49,7 @@ def encodings(good: bytes) -> Iterator[Case]:
     yield "Latin-1", good.replace(b"e", b"\xe9", 3)
     yield "overlong UTF-8", b"\xc0\xaf" + good
     yield "surrogate as UTF-8", b"\xed\xa0\x80" + good
+    yield "commas alone", b",\n,\n,\n"
     yield "NUL in front", b"\0" + good
     yield "NUL between", good[: len(good) // 2] + b"\0" + good[len(good) // 2 :]
     yield "NUL bytes", b"\0" * 4096

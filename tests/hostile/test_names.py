@@ -16,7 +16,7 @@ from sapp_ppb.report import trace_events
 from sapp_ppb.report.page import page_text
 from sapp_ppb.simulator import simulate
 from sapp_ppb.writers import model_to_json, plan_to_json
-from sapp_ppb.writers.exports import EXPORTS
+from sapp_ppb.writers.frameworks.exports import EXPORTS
 
 HARMLESS = "Decoder"
 HOSTILE = (
@@ -117,7 +117,7 @@ def test_a_trace_is_json_whatever_the_names(name):
 
 @names
 def test_the_table_steers_no_terminal(name):
-    from sapp_ppb.cli.tables import outcome_text
+    from sapp_ppb.cli.text.tables import outcome_text
 
     timeline = simulate(plan_of(name))
     text = outcome_text(outcome_of(timeline), timeline)

@@ -1,5 +1,6 @@
 """Readers, each with what is done first with what it reads."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def plan(path: Path) -> object:
 
 
 def plan_counts(path: Path) -> object:
-    from sapp_ppb.readers.plan_counts import bodies_alone, read_plan_counts
+    from sapp_ppb.readers.plans.plan_counts import bodies_alone, read_plan_counts
 
     return bodies_alone(read_plan_counts(path))
 
@@ -86,26 +87,26 @@ def order(path: Path) -> object:
 
 
 def manual(path: Path) -> object:
-    from sapp_ppb.readers.manual_plan import read_manual_plans
+    from sapp_ppb.readers.older.manual_plan import read_manual_plans
 
     return read_manual_plans(path, Problem(model=model_of(96), stages=16, micro_batches=32))
 
 
 def init(path: Path) -> object:
-    from sapp_ppb.readers.init_yaml import read_init
+    from sapp_ppb.readers.older.init_yaml import read_init
 
     return read_init(path)
 
 
 def peaks(path: Path) -> object:
-    from sapp_ppb.readers.peaks import read_peaks
+    from sapp_ppb.readers.measurements.peaks import read_peaks
 
     return read_peaks([str(path)])
 
 
 def trace(path: Path) -> object:
     from sapp_ppb.estimation import Wanted, cells_of_split, model_from_ops, model_from_scopes
-    from sapp_ppb.readers.trace_file import read_trace
+    from sapp_ppb.readers.measurements.trace_file import read_trace
 
     content = read_trace(path, [BODY])
     if content.scopes is not None:
@@ -116,15 +117,15 @@ def trace(path: Path) -> object:
 
 
 def device(path: Path) -> object:
-    from sapp_ppb.readers.device_file import read_device
+    from sapp_ppb.readers.models.device_file import read_device
 
     return read_device(str(path))
 
 
 def hf(path: Path) -> object:
     from sapp_ppb.estimation import TrainingSetup, estimate_transformer
-    from sapp_ppb.readers.device_file import read_device
-    from sapp_ppb.readers.hf_config import read_hf_config
+    from sapp_ppb.readers.models.device_file import read_device
+    from sapp_ppb.readers.models.hf_config import read_hf_config
     from sapp_ppb.writers import model_to_json
 
     setup = TrainingSetup(sequence_length=4096, micro_batch=1)
@@ -162,7 +163,7 @@ def graph(path: Path) -> object:
 
 
 def measured(path: Path) -> object:
-    from sapp_ppb.readers.measured_steps import read_measured_steps
+    from sapp_ppb.readers.measurements.measured_steps import read_measured_steps
 
     (path.parent / "plan.json").write_bytes(plan_files()[0])
     return read_measured_steps([path], model_of())
@@ -183,18 +184,32 @@ def _use(config: PipelineConfig) -> object:
 
 
 def config(path: Path) -> object:
-    from sapp_ppb.readers.framework import read_config
+    from sapp_ppb.readers.frameworks.framework import read_config
 
     return _use(read_config(path))
 
 
 def config_of(framework: str) -> Callable[[Path], object]:
     def read(path: Path) -> object:
-        from sapp_ppb.readers.framework import read_config
+        from sapp_ppb.readers.frameworks.framework import read_config
 
         return _use(read_config(path, framework))
 
     return read
+
+
+def pytorch_order(path: Path) -> object:
+    """Read a configuration whose order is the file."""
+    from sapp_ppb.readers.frameworks.framework import read_config
+
+    config = path.parent / "job.json"
+    sizes = {
+        "pipeline_stages": [[0, 0, 2], [1, 2, 4]],
+        "n_microbatches": 4,
+        "checkpoint_layers": {"1": "full"},
+    }
+    config.write_text(json.dumps(sizes | {"schedule_csv": path.name}), encoding="utf-8")
+    return _use(read_config(config, "pytorch"))
 
 
 def grid(path: Path) -> object:
@@ -221,8 +236,6 @@ def rows(path: Path) -> object:
 
 def rows_file() -> bytes:
     """Bounds and answers of a sweep."""
-    import json
-
     from sapp_ppb.sweep.answer import Answer, RowStatus, to_object
 
     answer = Answer(
@@ -237,8 +250,8 @@ def into(target: str) -> Callable[[Path], object]:
     """Put a plan into a configuration, as ``export --into`` does."""
 
     def edit(path: Path) -> object:
-        from sapp_ppb.readers.text_file import read_text
-        from sapp_ppb.writers.exports import export_named
+        from sapp_ppb.readers.formats.text_file import read_text
+        from sapp_ppb.writers.frameworks.exports import export_named
 
         form = export_named(target)
         text = read_text(path, largest_mb=0.25, format_name="a configuration", keep_mark=True)

@@ -20,7 +20,7 @@ from sapp_ppb.plan import Outcome, Plan, Status
 from sapp_ppb.planner import baselines
 from sapp_ppb.planner.allowed import may_be
 from sapp_ppb.planner.ways import as_plan_of
-from sapp_ppb.readers.plan_file import read_plan
+from sapp_ppb.readers.plans.plan_file import read_plan
 from sapp_ppb.simulator import simulate
 from sapp_ppb.targets import target_named
 from sapp_ppb.writers.plan_file import plan_to_json

@@ -8,7 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from sapp_ppb.errors import InputError
-from sapp_ppb.readers.mindformers_config import read_mindformers
+from sapp_ppb.readers.frameworks.mindformers_config import read_mindformers
 from tests.cli.test_plan import one_message
 
 CONFIGS = sorted((Path(__file__).parents[1] / "data" / "configs" / "mindformers").glob("*.yaml"))

@@ -9,7 +9,7 @@ from sapp_ppb.costs import LayerKind, Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers import read_model
-from sapp_ppb.readers.init_yaml import read_init
+from sapp_ppb.readers.older.init_yaml import read_init
 from sapp_ppb.simulator import simulate
 from tests.cli.conftest import BODY, HEAD, TAIL
 

@@ -10,7 +10,7 @@ from sapp_ppb.errors import InputError
 from sapp_ppb.planner import plan_pipeline
 from sapp_ppb.planner.baselines import baselines
 from sapp_ppb.problem import Problem
-from sapp_ppb.readers.manual_plan import read_manual_plans
+from sapp_ppb.readers.older.manual_plan import read_manual_plans
 from sapp_ppb.simulator import simulate
 from tests.reference import reference
 

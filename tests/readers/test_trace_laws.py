@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sapp_ppb.costs import LayerKind
 from sapp_ppb.errors import InputError
 from sapp_ppb.estimation import Wanted, cells_of_split, model_from_ops, model_from_scopes
-from sapp_ppb.readers.trace_file import read_trace
+from sapp_ppb.readers.measurements.trace_file import read_trace
 
 ODD = st.sampled_from(
     [None, True, 0, -1, 2.5, 1e300, float("nan"), "", "x", [1], {"a": 1}, "1736405443881410.320\t", 10**30]

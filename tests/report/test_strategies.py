@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from sapp_ppb.cli.comparison import comparison_text
-from sapp_ppb.cli.noise import split_text
-from sapp_ppb.cli.tables import outcome_text
+from sapp_ppb.cli.text.comparison import comparison_text
+from sapp_ppb.cli.text.noise import split_text
+from sapp_ppb.cli.text.tables import outcome_text
 from sapp_ppb.costs import LayerKind, LayerStrategy, Model, Recompute, layer_from_times
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy, plan_from_matrices
 from sapp_ppb.planner.robust import NoisyPlan, chain_of

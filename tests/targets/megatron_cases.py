@@ -8,8 +8,8 @@ from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules.groups import accepted_sizes
 from sapp_ppb.targets.cell_types import cell_types, plan_from_types
-from sapp_ppb.targets.megatron_layout import parse_layout
-from sapp_ppb.targets.megatron_recompute import RecomputeFlags, types_of
+from sapp_ppb.targets.megatron.layout import parse_layout
+from sapp_ppb.targets.megatron.recompute import RecomputeFlags, types_of
 
 MEMORY = {Recompute.NONE: 100.0, Recompute.SELECTIVE: 60.0, Recompute.FULL: 10.0}
 SETTINGS = ("none", "selective", "uniform", "block")

@@ -2,7 +2,7 @@
 A strict parser of Megatron-LM's layout strings, for tests only.
 
 Written from the rules, as a machine that reads one character after the other; it shares
-nothing with ``sapp_ppb.targets.megatron_layout``.  It takes no backslashes and no commas:
+nothing with ``sapp_ppb.targets.megatron.layout``.  It takes no backslashes and no commas:
 what is written has neither.
 """
 

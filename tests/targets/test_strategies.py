@@ -7,11 +7,11 @@ from sapp_ppb.errors import InputError
 from sapp_ppb.plan import plan_from_matrices
 from sapp_ppb.problem import Problem
 from sapp_ppb.targets import TARGETS, cell_types, plan_from_types, silent_cells, target_named
-from sapp_ppb.targets.megatron import recompute_words
-from sapp_ppb.targets.torchtitan import checkpoint_mode
+from sapp_ppb.targets.megatron.target import recompute_words
+from sapp_ppb.targets.torchtitan.target import checkpoint_mode
 from sapp_ppb.writers import mindformers_lists, mindformers_lists_text
-from sapp_ppb.writers.megatron import megatron_text
-from sapp_ppb.writers.torchtitan import torchtitan_text
+from sapp_ppb.writers.frameworks.megatron import megatron_text
+from sapp_ppb.writers.frameworks.torchtitan import torchtitan_text
 
 SWAP = LayerStrategy(name="swap", backward_ms=3, activation_mb=1)
 MEMORY = {recompute: 100.0 - recompute for recompute in Recompute}

@@ -49,10 +49,10 @@ def calibrate(
     """Read runs, fit, and write the model."""
     from dataclasses import replace
 
-    from sapp_ppb.cli.calibration_page import calibration_text, calibration_to_json
+    from sapp_ppb.cli.text.calibration_page import calibration_text, calibration_to_json
     from sapp_ppb.estimation import calibrate, measured_step
     from sapp_ppb.readers import read_model
-    from sapp_ppb.readers.measured_steps import read_measured_steps
+    from sapp_ppb.readers.measurements.measured_steps import read_measured_steps
     from sapp_ppb.simulator import MeasuredStep
     from sapp_ppb.writers import write_model
 

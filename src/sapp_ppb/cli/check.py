@@ -100,7 +100,7 @@ def check(
 ) -> int:
     """Check a configuration, price it, plan for it."""
     from sapp_ppb.readers import read_model
-    from sapp_ppb.readers.framework import read_config
+    from sapp_ppb.readers.frameworks.framework import read_config
     from sapp_ppb.writers.check_file import check_to_json
 
     given = given_fields(
@@ -131,7 +131,7 @@ def check(
 
 
 def _text(checked: "Checked") -> str:
-    from sapp_ppb.cli.check_text import check_text
+    from sapp_ppb.cli.text.check_text import check_text
 
     return check_text(checked)
 

@@ -97,6 +97,6 @@ def _rows(outcome: "Outcome", own: "Sequence[NamedPlan]") -> "list[tuple[str, Ti
 
 
 def _text(outcome: "Outcome", rows: "Sequence[tuple[str, Timeline | None]]") -> str:
-    from sapp_ppb.cli.comparison import comparison_text
+    from sapp_ppb.cli.text.comparison import comparison_text
 
     return comparison_text(outcome, rows)

@@ -16,7 +16,7 @@ from sapp_ppb.files import is_folder
 if TYPE_CHECKING:
     from sapp_ppb.plan import Plan
     from sapp_ppb.targets.nearest import Nearest
-    from sapp_ppb.writers.exports import Export
+    from sapp_ppb.writers.frameworks.exports import Export
 
 _LARGEST_MB = 0.25  # of a configuration; parsing takes seconds a MB
 _SHOWN_LINES = 60
@@ -104,8 +104,8 @@ def _texts(plan: "Plan", form: "Export", *, is_priced: bool) -> list[str]:
 
 def _form(to: str | None, into: Path | None) -> "Export":
     """Form to write; that of the file to edit where none is named."""
-    from sapp_ppb.readers.framework import framework_of
-    from sapp_ppb.writers.exports import EXPORTS, export_named
+    from sapp_ppb.readers.frameworks.framework import framework_of
+    from sapp_ppb.writers.frameworks.exports import EXPORTS, export_named
 
     if to is None and into is None:
         raise InputError("--to", [f"says what to write, and is missing; one of {', '.join(EXPORTS)}"])
@@ -124,7 +124,7 @@ def _in_python(form: "Export", into: Path | None) -> "Export":
     """Give a form that writes statements in place of a file's text."""
     from dataclasses import replace
 
-    from sapp_ppb.writers.torchtitan import torchtitan_text
+    from sapp_ppb.writers.frameworks.torchtitan import torchtitan_text
 
     if form.name != "torchtitan" or into is not None:
         raise InputError("--python", ["goes with --to torchtitan and without --into; leave it out"])
@@ -134,7 +134,7 @@ def _in_python(form: "Export", into: Path | None) -> "Export":
 def _plan(path: Path, model: Path | None, form: "Export") -> "Plan":
     """Read a plan file, with its model or without."""
     from sapp_ppb.readers import read_model, read_plan
-    from sapp_ppb.readers.plan_counts import bodies_alone, read_plan_counts
+    from sapp_ppb.readers.plans.plan_counts import bodies_alone, read_plan_counts
 
     if model is None:
         plan = read_plan_counts(path)
@@ -192,7 +192,7 @@ def _price(found: "Nearest") -> str:
 
 def _edit(path: Path, plan: "Plan", form: "Export") -> None:
     """Put a plan into a file, and say which lines that changes."""
-    from sapp_ppb.readers.text_file import read_text
+    from sapp_ppb.readers.formats.text_file import read_text
     from sapp_ppb.writers import write_text_atomic
 
     before = read_text(path, largest_mb=_LARGEST_MB, format_name="a configuration", keep_mark=True)

@@ -7,21 +7,13 @@ from typing import Annotated
 
 import typer
 
-from sapp_ppb.cli import (
-    calibrate,
-    check,
-    compare,
-    costs,
-    dryrun_guide,
-    export,
-    plan,
-    schedule,
-    simulate,
-    sweep,
-)
+from sapp_ppb.cli import calibrate, check, compare, export, plan, schedule, simulate
+from sapp_ppb.cli.costs import dryrun_guide
+from sapp_ppb.cli.costs import group as costs
 from sapp_ppb.cli.guard import BAD_INPUT, FITS, say, verb
 from sapp_ppb.cli.older_flags import Verbs
 from sapp_ppb.cli.output import write_result
+from sapp_ppb.cli.sweep import verb as sweep
 from sapp_ppb.errors import PpbError
 
 _INTERRUPTED_BY_TYPER = 130

@@ -12,7 +12,7 @@ from sapp_ppb.files import alone_in
 if TYPE_CHECKING:
     from sapp_ppb.plan import Outcome, Plan
     from sapp_ppb.simulator import Timeline
-    from sapp_ppb.writers.exports import Export
+    from sapp_ppb.writers.frameworks.exports import Export
 
 Writer = Callable[["Timeline", Path, bool], None]
 
@@ -60,7 +60,7 @@ def _page(
 
 def _frameworks(plan: "Plan") -> "list[Export]":
     """Forms of the framework that a plan is for; those of every framework where it is for none."""
-    from sapp_ppb.writers.exports import EXPORTS
+    from sapp_ppb.writers.frameworks.exports import EXPORTS
 
     target = plan.problem.target
     return [form for form in EXPORTS.values() if form.target and target in (None, form.name)]
@@ -221,7 +221,7 @@ def _write_configs(
 ) -> list[str]:
     """Write the layers, and what each framework would be told that can say the plan; name the files."""
     from sapp_ppb.writers import write_text_atomic
-    from sapp_ppb.writers.exports import EXPORTS
+    from sapp_ppb.writers.frameworks.exports import EXPORTS
 
     written = []
     for form in (EXPORTS["csv"], *_frameworks(plan)):

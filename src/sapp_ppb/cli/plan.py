@@ -259,7 +259,7 @@ def _best(choices: "list[ScheduleChoice]") -> "Outcome":
 
 
 def _schedules_text(choices: "list[ScheduleChoice]") -> str:
-    from sapp_ppb.cli.schedules_table import schedules_text
+    from sapp_ppb.cli.text.schedules_table import schedules_text
 
     return schedules_text(choices)
 
@@ -277,7 +277,7 @@ def _noise(text: str) -> float:
 
 def _try_noise(outcome: "Outcome", noise: float, folder: Path | None, *, force: bool) -> None:
     """Say how the plan and others hold, and write the one that holds best where that is another."""
-    from sapp_ppb.cli.noise import noise_text
+    from sapp_ppb.cli.text.noise import noise_text
     from sapp_ppb.planner import robustness
     from sapp_ppb.simulator import simulate, timed
     from sapp_ppb.writers import write_plan
@@ -295,7 +295,7 @@ def _try_noise(outcome: "Outcome", noise: float, folder: Path | None, *, force: 
 
 
 def _explanation(outcome: "Outcome", seconds: float) -> str:
-    from sapp_ppb.cli.explanation import explanation_text
+    from sapp_ppb.cli.text.explanation import explanation_text
     from sapp_ppb.planner import explain
 
     with ProgressLine():
@@ -303,7 +303,7 @@ def _explanation(outcome: "Outcome", seconds: float) -> str:
 
 
 def _text(outcome: "Outcome", timeline: "Timeline | None", tokens: int | None, *, drawn: bool) -> str:
-    from sapp_ppb.cli.tables import infeasible_text, outcome_text
+    from sapp_ppb.cli.text.tables import infeasible_text, outcome_text
     from sapp_ppb.planner import baselines
     from sapp_ppb.simulator import simulate
 

@@ -85,9 +85,9 @@ def simulate(
     json_: AsJson = False,
 ) -> int:
     """Time the plan of a plan file, of a configuration, or one of a manual YAML."""
-    from sapp_ppb.cli.tables import outcome_text
+    from sapp_ppb.cli.text.tables import outcome_text
     from sapp_ppb.readers import is_yaml, read_model, read_plan
-    from sapp_ppb.readers.framework import framework_of
+    from sapp_ppb.readers.frameworks.framework import framework_of
     from sapp_ppb.simulator import retime
     from sapp_ppb.writers import plan_to_json
 

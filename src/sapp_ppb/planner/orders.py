@@ -24,7 +24,7 @@ from sapp_ppb.planner.baselines import baselines
 from sapp_ppb.planner.proof.bounds import any_order_bound, lower_bound
 from sapp_ppb.planner.run import PROVEN, Run, Watch
 from sapp_ppb.planner.search.annealing import Search
-from sapp_ppb.planner.search.budget import Budget, budget_for
+from sapp_ppb.planner.search.budget import budget_for
 from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
@@ -364,7 +364,7 @@ class _Orders:
         stop_s = max(0.1, self._deadline - time.monotonic())
         return Run(
             problem=each.problem,
-            budget=Budget(moves=moves, work=budget.work, stop_s=stop_s),
+            budget=replace(budget, moves=moves, stop_s=stop_s),
             known=None if self._known is None else Plan(problem=each.problem, counts=self._known.counts),
             best=None if self._best is None else self._best[1],
             **self._options,  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from sapp_ppb.planner.orders import check_reordering, plan_orders
 from sapp_ppb.planner.proof.bounds import lower_bound
 from sapp_ppb.planner.run import PROVEN, Run, Watch
 from sapp_ppb.planner.search.budget import budget_for
+from sapp_ppb.planner.shortage.infeasible import under_its_own_order
 from sapp_ppb.planner.warm_up import compile_kernels
 from sapp_ppb.planner.ways import as_plan_of, plan_ways
 from sapp_ppb.problem import Problem
@@ -305,6 +306,7 @@ def _nothing_of(problem: Problem, nothing: list[Outcome], seconds: float) -> Out
         remedies = (_of_all_types(problem, change, value) for change, value in least.remedies)
         proven = all(shortage.proven for shortage in shortages)
         least = replace(least, proven=proven, remedies=tuple(filter(None, remedies)))
+        least = under_its_own_order(problem, least)
     return replace(nothing[0], problem=problem, shortage=least, seconds=round(seconds, 3))
 
 

@@ -220,7 +220,9 @@ class Run:
         self._report("proof")
         try:
             tree = self._tree(self.best)
-            for number, progress in enumerate(tree.run(self.budget.work, self.started + self.budget.stop_s)):
+            deadline = self.started + self.budget.stop_s
+            progressing = tree.run(self.budget.work, deadline, first_work=self.budget.first_work)
+            for number, progress in enumerate(progressing):
                 self.bound_ms = max(self.bound_ms, progress.bound_ms)
                 if progress.plan is not None:
                     self._consider(progress.plan)

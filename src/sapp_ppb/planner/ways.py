@@ -24,7 +24,7 @@ from sapp_ppb.planner.proof.bounds import lower_bound, work_bound
 from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch
 from sapp_ppb.planner.search.annealing import Search
 from sapp_ppb.planner.search.budget import Budget, budget_for
-from sapp_ppb.planner.shortage.infeasible import find_shortage
+from sapp_ppb.planner.shortage.infeasible import find_shortage, under_its_own_order
 from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
@@ -318,7 +318,7 @@ def _infeasible(problem: Problem, ways: Sequence[Way], started: float, seed: int
     remedies = tuple(
         (change, value) for change, value in shortage.remedies if _is_open(problem, change, value)
     )
-    shortage = replace(shortage, remedies=remedies)
+    shortage = under_its_own_order(problem, replace(shortage, remedies=remedies))
     return Outcome(
         problem=problem,
         plan=None,

@@ -1,13 +1,13 @@
 """Files in: one file a format."""
 
-from sapp_ppb.readers.galvatron_profile import read_galvatron
-from sapp_ppb.readers.json_file import read_json
-from sapp_ppb.readers.layers_csv import read_layers_csv
-from sapp_ppb.readers.model_file import read_model
-from sapp_ppb.readers.named_plan import NamedPlan
-from sapp_ppb.readers.order_file import read_order
-from sapp_ppb.readers.pipedream_graph import read_operator_graph
-from sapp_ppb.readers.plan_file import read_plan
+from sapp_ppb.readers.formats.json_file import read_json
+from sapp_ppb.readers.measurements.galvatron_profile import read_galvatron
+from sapp_ppb.readers.measurements.layers_csv import read_layers_csv
+from sapp_ppb.readers.measurements.pipedream_graph import read_operator_graph
+from sapp_ppb.readers.models.model_file import read_model
+from sapp_ppb.readers.plans.named_plan import NamedPlan
+from sapp_ppb.readers.plans.order_file import read_order
+from sapp_ppb.readers.plans.plan_file import read_plan
 from sapp_ppb.readers.user_plans import is_yaml, read_all_plans, read_config_plan, read_user_plans
 
 __all__ = [

@@ -14,7 +14,7 @@ from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets import CellTypes, PipelineConfig, plan_from_types
-from sapp_ppb.targets.torchtitan_rules import group_of
+from sapp_ppb.targets.torchtitan.rules import group_of
 
 # Sizes that micro-batches follow from: what --micro-batches settles of what a file leaves open.
 _OF_MICRO_BATCHES = re.compile(

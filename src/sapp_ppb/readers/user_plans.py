@@ -18,10 +18,10 @@ from sapp_ppb.errors import FileNote, InputError, PpbError, ScheduleError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers.config_plan import plan_of_config
-from sapp_ppb.readers.framework import framework_of, read_config
-from sapp_ppb.readers.manual_plan import read_manual_plans
-from sapp_ppb.readers.named_plan import NamedPlan, unbound
-from sapp_ppb.readers.plan_file import read_plan
+from sapp_ppb.readers.frameworks.framework import framework_of, read_config
+from sapp_ppb.readers.older.manual_plan import read_manual_plans
+from sapp_ppb.readers.plans.named_plan import NamedPlan, unbound
+from sapp_ppb.readers.plans.plan_file import read_plan
 
 _YAML_SUFFIXES = (".yaml", ".yml")
 # What is taken from the problem and not from a plan file.

@@ -15,7 +15,7 @@ from sapp_ppb.costs import Recompute, RecomputeType
 from sapp_ppb.costs.checks import shown
 from sapp_ppb.costs.per_stage import PerStage
 from sapp_ppb.errors import InputError
-from sapp_ppb.readers.yaml_file import read_yaml_document
+from sapp_ppb.readers.formats.yaml_file import read_yaml_document
 from sapp_ppb.schedules import Flavour, P2PMode, ScheduleName
 from sapp_ppb.sweep.grid import Grid
 from sapp_ppb.sweep.work import Effort

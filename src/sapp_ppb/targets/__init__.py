@@ -2,7 +2,7 @@
 
 from sapp_ppb.targets.cell_types import cell_types, plan_from_types
 from sapp_ppb.targets.config import BrokenRule, CellTypes, PipelineConfig
-from sapp_ppb.targets.mindformers import can_say_cell, mixed_cells, silent_cells
+from sapp_ppb.targets.mindformers.target import can_say_cell, mixed_cells, silent_cells
 from sapp_ppb.targets.registry import TARGETS, is_nested, target_named
 from sapp_ppb.targets.target import Target, Way
 

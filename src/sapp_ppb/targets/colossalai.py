@@ -17,7 +17,7 @@ from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets.bare_cells import bare_fault, with_filled_cells
-from sapp_ppb.targets.mindformers import can_say_cell
+from sapp_ppb.targets.mindformers.target import can_say_cell
 from sapp_ppb.targets.recompute_modes import with_types
 from sapp_ppb.targets.strategies import strategy_faults
 from sapp_ppb.targets.target import Target, Way

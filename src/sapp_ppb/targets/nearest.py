@@ -17,11 +17,11 @@ from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.problem import Problem
 from sapp_ppb.targets.colossalai import COLOSSALAI
-from sapp_ppb.targets.mindspeed import MINDSPEED, dealt_settings
+from sapp_ppb.targets.mindspeed.target import MINDSPEED, dealt_settings
 from sapp_ppb.targets.nested_cell import nested_cell
-from sapp_ppb.targets.pytorch import PYTORCH
+from sapp_ppb.targets.pytorch.target import PYTORCH
 from sapp_ppb.targets.target import Target
-from sapp_ppb.targets.torchtitan import TORCHTITAN
+from sapp_ppb.targets.torchtitan.target import TORCHTITAN
 
 Ints = NDArray[np.int64]
 # Recompute in a framework's words, and the layers of each entry, type and cell.
@@ -68,7 +68,7 @@ def nearest(plan: Plan, target: Target) -> Nearest | None:
     --------
     >>> from sapp_ppb.costs import LayerKind, Model, layer_from_times
     >>> from sapp_ppb.plan import plan_from_matrices
-    >>> from sapp_ppb.targets.megatron import MEGATRON
+    >>> from sapp_ppb.targets.megatron.target import MEGATRON
     >>> memory = {Recompute.NONE: 60, Recompute.FULL: 4}
     >>> body = layer_from_times(name="Dec", kind=LayerKind.BODY, count=8, forward_ms=1, activation_mb=memory)
     >>> problem = Problem(model=Model(name="tiny", layers=(body,)), stages=2, micro_batches=4)

@@ -3,13 +3,13 @@
 from sapp_ppb.errors import InputError
 from sapp_ppb.targets.colossalai import COLOSSALAI
 from sapp_ppb.targets.deepspeed import DEEPSPEED
-from sapp_ppb.targets.hyperparallel import HYPERPARALLEL
-from sapp_ppb.targets.megatron import MEGATRON
-from sapp_ppb.targets.mindformers import MINDFORMERS
-from sapp_ppb.targets.mindspeed import MINDSPEED
-from sapp_ppb.targets.pytorch import PYTORCH
+from sapp_ppb.targets.hyperparallel.target import HYPERPARALLEL
+from sapp_ppb.targets.megatron.target import MEGATRON
+from sapp_ppb.targets.mindformers.target import MINDFORMERS
+from sapp_ppb.targets.mindspeed.target import MINDSPEED
+from sapp_ppb.targets.pytorch.target import PYTORCH
 from sapp_ppb.targets.target import Target
-from sapp_ppb.targets.torchtitan import TORCHTITAN
+from sapp_ppb.targets.torchtitan.target import TORCHTITAN
 
 _ALL = (MINDFORMERS, MEGATRON, TORCHTITAN, MINDSPEED, HYPERPARALLEL, COLOSSALAI, DEEPSPEED, PYTORCH)
 _TARGETS = {target.name: target for target in _ALL}

@@ -9,9 +9,9 @@ import numpy as np
 
 from sapp_ppb.plan import Outcome, Plan
 from sapp_ppb.targets import BrokenRule, CellTypes, PipelineConfig
-from sapp_ppb.writers.exports import EXPORTS
+from sapp_ppb.writers.frameworks.exports import EXPORTS
+from sapp_ppb.writers.frameworks.torchtitan import torchtitan_text
 from sapp_ppb.writers.plan_file import bubble_object, json_text, plan_to_json
-from sapp_ppb.writers.torchtitan import torchtitan_text
 
 if TYPE_CHECKING:
     from sapp_ppb.simulator import Timeline

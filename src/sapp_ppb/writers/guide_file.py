@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sapp_ppb.plan import Plan
-from sapp_ppb.writers.mindformers import Rows, mindformers_lists
+from sapp_ppb.writers.frameworks.mindformers import Rows, mindformers_lists
 
 _LISTS = ("recompute", "select_recompute", "select_comm_recompute")
 

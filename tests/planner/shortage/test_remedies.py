@@ -183,3 +183,44 @@ def test_the_mix_that_asks_for_the_lowest_limit_is_told():
     outcome = plan_pipeline(problem_of(4, memory_limit_mb=20.0, max_recompute_types=1), time_limit_s=0.5)
     assert outcome.shortage is not None
     assert (outcome.shortage.smallest_limit_mb, outcome.shortage.proven) == (28.0, True)
+
+
+@pytest.mark.parametrize(
+    ("count", "limit_mb", "once_told"), [(4, 60.0, {"stages": 3}), (6, 40.0, {"memory_limit_mb": 90.0})]
+)
+def test_no_change_is_told_that_does_under_the_order_of_some_types_only(count, limit_mb, once_told):
+    # NONE alone may be, and under the order of zb-auto that is made for it a third stage would do for four
+    # layers in 60 MB, and 90 MB for six.  With FULL to choose from the order keeps more micro-batches alive.
+    problem = problem_of(
+        count, schedule=ScheduleName.ZB_AUTO, max_recompute_types=0, memory_limit_mb=limit_mb
+    )
+    outcome = plan_pipeline(problem, time_limit_s=0.1)
+    assert outcome.shortage is not None
+    assert (outcome.shortage.smallest_limit_mb, outcome.shortage.proven) == (None, False)
+    remedies = dict(outcome.shortage.remedies)
+    assert remedies.keys() <= {"schedule"}
+    for name in remedies.values():
+        assert (
+            plan_pipeline(replace(problem, schedule=ScheduleName(str(name))), time_limit_s=0.1).plan
+            is not None
+        )
+    assert plan_pipeline(replace(problem, **once_told), time_limit_s=0.1).plan is None
+
+
+def test_no_limit_is_told_that_does_under_the_order_of_what_a_target_can_say_only():
+    # PyTorch has no BOTH, for which the order of zb-auto keeps more micro-batches alive than for SELECTIVE.
+    body = layer_from_times(
+        name="body",
+        kind=LayerKind.BODY,
+        count=6,
+        forward_ms=1,
+        parameter_mb=10,
+        activation_mb={NONE: 20, Recompute.BOTH: 2},
+    )
+    problem = problem_of(6, model=Model(name="m", layers=(body,)), schedule="zb-auto", memory_limit_mb=40.0)
+    outcome = plan_pipeline(replace(problem, target="pytorch"), time_limit_s=0.1)
+    assert outcome.shortage is not None
+    assert outcome.shortage.smallest_limit_mb is None
+    assert dict(outcome.shortage.remedies).keys() <= {"schedule"}
+    wider = replace(problem, target="pytorch", memory_limit_mb=90.0)  # as for six layers above
+    assert plan_pipeline(wider, time_limit_s=0.1).plan is None

@@ -29,7 +29,9 @@ def pattern_features(patterns: list[StagePatterns]) -> Features:
 
 def _features(each: StagePatterns) -> list[list[Floats]]:
     chunks = range(each.forward_ms.shape[1])
-    entries = [each.layers[:, :, k].sum(axis=1).astype(float) for k in range(each.layers.shape[2])]
+    # Scores are compared, so layers count in milliseconds too: in any unit of time the same one is first.
+    layer_ms = float(each.forward_ms.sum() / max(each.layers.sum(), 1))
+    entries = [layer_ms * each.layers[:, :, k].sum(axis=1) for k in range(each.layers.shape[2])]
     return [
         [each.forward_ms.sum(axis=1)],
         [*(each.forward_ms[:, chunk] for chunk in chunks), *entries],

@@ -40,8 +40,8 @@ _RISE, _PATIENCE, _ROOT_PATIENCE = 3e-5, 4, 12
 _CANDIDATES = 4
 _MOST_CUTS = 300
 _FEW_CELLS = 64
-# The root, whose bound is that of all nodes, may take this much more work, as a factor and at least.
-_OVERDRAWN, _LEAST_OVERDRAWN = 2.5, 2_000_000
+# A program that is being solved when the work is done may take this much more, as a factor and at least.
+_OVERDRAWN, _LEAST_OVERDRAWN = 1.2, 2_000_000
 
 
 class Point(Protocol):
@@ -167,25 +167,36 @@ class Tree(Generic[R, P]):
         """Look for plans faster than one that was found elsewhere."""
         self._cutoff_ms = min(self._cutoff_ms, step_ms)
 
-    def run(self, work: int, deadline: float) -> Iterator[TreeProgress]:
+    def run(self, work: int, deadline: float, *, first_work: int = 0) -> Iterator[TreeProgress]:
         """
         Branch until nothing is open, the work is done or the deadline has passed.
 
         The last progress yielded has the bound reached: the cutoff itself, or a better
         plan's makespan, when nothing is open; 0 when not even the first program was solved.
 
+        Parameters
+        ----------
+        work
+            Units of linear programming after which no further region is looked at.
+        deadline
+            Time of ``time.monotonic`` at which to stop.
+        first_work
+            Units that the first program may take where that is more: most of the bound comes from it.
+
         Raises
         ------
         SolverError
             When the solver fails.
         """
-        self._program.limit(max(_OVERDRAWN * work, work + _LEAST_OVERDRAWN), deadline)
+        most = max(_OVERDRAWN * work, work + _LEAST_OVERDRAWN)
+        self._program.limit(max(most, first_work), deadline)
         heap: list[_Node[R, P]] = []
         try:
             self._file(self._node(self._program.whole_region(), 0.0, _ROOT_ROUNDS, deadline), heap)
         except OutOfWorkError:
             yield TreeProgress(bound_ms=0.0)
             return
+        self._program.limit(most, deadline)
         while heap and heap[0].bound_ms < min(self._closed_ms, self._left_ms):
             yield self._progress(heap)
             if self._program.work >= work or time.monotonic() > deadline:

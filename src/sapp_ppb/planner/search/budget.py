@@ -10,8 +10,10 @@ _MOVE_S = 6e-6
 _PER_OP_S = 0.6e-9
 _PER_LAYER_S = 1e-8
 _PER_ENTRY_S = 1.2e-7
-# Ops that lie in a core's cache together, and what each further one takes besides.
-_NEAR_OPS, _PER_FAR_OP_S = 132_000, 0.45e-9
+# Ops that lie in a core's cache together, and what each further one takes besides; entries of which a
+# cell seldom holds more, and what each further one saves.
+_NEAR_OPS, _PER_FAR_OP_S = 132_000, 0.3e-9
+_NEAR_ENTRIES, _PER_FAR_ENTRY_S = 16, 0.7e-7
 # How late the clock stops a run that takes longer than it was sized to: a share of the limit, and at
 # least so many seconds.  What comes after the stop stays within 10 % of a limit of 10 s and more.
 _LATE, _LATER_S = 0.06, 0.7
@@ -22,8 +24,11 @@ _SEARCHED_S = 6.0
 _SEARCHED, _SEARCHED_LONG = 0.15, 0.7
 # Ops from which a step is long: linear programs of that many cells prove little in minutes.
 _LONG = 60_000
-# Entries times cells from which they are so wide that they prove nothing in minutes.
-_WIDE = 1_500
+# Entries times cells from which they are so wide that they prove nothing within the limit: at least, and
+# for every second of it.
+_WIDE, _WIDER_A_SECOND = 1_500, 150
+# Times its share that the first program may take, which has most of the bound; the clock is its brake.
+_FIRST = 10
 # Units of linear programming (simplex iterations times rows) done in a second, at most, and where
 # there are many cells, as rows of a large program are longer: so many by the number of cells.
 _WORK_A_SECOND, _WORK_OF_CELLS = 4_500_000, 384_000_000
@@ -40,12 +45,15 @@ class Budget:
         Moves of the search.
     work
         Units of linear programming for branch and bound; 0 where there is to be none.
+    first_work
+        Units that its first program alone may take where that is more.
     stop_s
         When the clock stops the run all the same.
     """
 
     moves: int
     work: int
+    first_work: int
     stop_s: float
 
 
@@ -75,13 +83,18 @@ def budget_for(problem: Problem, time_limit_s: float, patience: float = 1.0) -> 
     model = problem.model
     move_s = _MOVE_S + _PER_OP_S * ops + _PER_LAYER_S * model.body_count + _PER_ENTRY_S * len(model.bodies)
     move_s += _PER_FAR_OP_S * max(ops - _NEAR_OPS, 0)
+    move_s -= _PER_FAR_ENTRY_S * max(len(model.bodies) - _NEAR_ENTRIES, 0)
     seconds = _USED * time_limit_s
-    searched = seconds
-    if problem.interleave > 1 and len(model.bodies) * problem.cells < _WIDE:
-        share = _SEARCHED_LONG if ops >= _LONG else _SEARCHED
+    searched, is_long = seconds, ops >= _LONG
+    if problem.interleave > 1 and len(model.bodies) * problem.cells < max(
+        _WIDE, _WIDER_A_SECOND * time_limit_s
+    ):
+        share = _SEARCHED_LONG if is_long else _SEARCHED
         searched = max(min(seconds / 2, _SEARCHED_S), share * seconds)
+    work = int((seconds - searched) * min(_WORK_A_SECOND, _WORK_OF_CELLS / problem.cells))
     return Budget(
         moves=max(100, int(searched / move_s)),
-        work=int((seconds - searched) * min(_WORK_A_SECOND, _WORK_OF_CELLS / problem.cells)),
+        work=work,
+        first_work=0 if is_long else _FIRST * work,
         stop_s=patience * (time_limit_s + max(_LATE * time_limit_s, _LATER_S)),
     )

@@ -70,6 +70,19 @@ def find_shortage(problem: Problem, *, time_limit_s: float) -> Shortage:
     )
 
 
+def under_its_own_order(problem: Problem, shortage: Shortage) -> Shortage:
+    """
+    Tell the shortage of a part of a problem's plans as the problem's.
+
+    The order of ``zb-auto`` is made for limits and for all types that may be.  A limit or a change that
+    does under the order made for some of them need not do under the problem's; another schedule does.
+    """
+    if problem.schedule_name is not ScheduleName.ZB_AUTO:
+        return shortage
+    remedies = tuple(remedy for remedy in shortage.remedies if remedy[0] == "schedule")
+    return replace(shortage, smallest_limit_mb=None, proven=False, remedies=remedies)
+
+
 def _limit_that_holds(problem: Problem, plan: Plan, limit_mb: float) -> float | None:
     """Raise a limit in steps until the plan fits under the order that is made for it; None when none does."""
     for share in _STEPS:

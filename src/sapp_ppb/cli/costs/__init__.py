@@ -1,0 +1,1 @@
+"""The verbs of ``sapp-ppb costs``, and what they print."""

@@ -1,0 +1,1 @@
+"""The verb ``sapp-ppb sweep``, its options, files and table."""

@@ -1,0 +1,1 @@
+"""Configurations of frameworks: one file a framework."""

@@ -1,0 +1,1 @@
+"""Model files and what they are made of; configurations of published models."""

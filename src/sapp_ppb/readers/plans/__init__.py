@@ -1,0 +1,1 @@
+"""Plan files, and the orders that they may hold."""

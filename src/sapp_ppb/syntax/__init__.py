@@ -1,0 +1,1 @@
+"""Shell words, Python names and nodes of YAML: taken apart, never run."""

@@ -1,0 +1,1 @@
+"""HyperParallel: what it can say, and its rules."""

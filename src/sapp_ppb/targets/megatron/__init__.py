@@ -1,0 +1,1 @@
+"""Megatron-LM: what it can say, and its rules."""

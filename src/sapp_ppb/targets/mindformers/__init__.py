@@ -1,0 +1,1 @@
+"""MindFormers: what it can say, and its rules."""

@@ -1,0 +1,1 @@
+"""MindSpeed: what it can say, and its rules."""

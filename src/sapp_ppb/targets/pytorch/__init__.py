@@ -1,0 +1,1 @@
+"""PyTorch pipelining: what it can say, and its rules."""

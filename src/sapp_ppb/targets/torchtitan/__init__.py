@@ -1,0 +1,1 @@
+"""torchtitan: what it can say, and its rules."""

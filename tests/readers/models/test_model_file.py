@@ -1,0 +1,441 @@
+"""Model files: what is read, what is noted, what is refused."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sapp_ppb.costs import Cost, LayerKind, Recompute
+from sapp_ppb.errors import FileNote, InputError
+from sapp_ppb.readers import read_model
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES, OLDER = ROOT / "examples", ROOT / "tests" / "data" / "sapp"
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    """Write a model of one BODY layer, with keys changed, added or (...) left out."""
+
+    def write(layer=(), top=(), more=()):
+        body: dict[str, Any] = {"name": "Dec", "type": "BODY", "time": 100, "nb_layer": 4} | dict(layer)
+        body = {key: value for key, value in body.items() if value is not ...}
+        document: dict[str, Any] = {"name": "tiny", "layers_description": [body, *more]} | dict(top)
+        path = tmp_path / "model.json"
+        path.write_text(json.dumps({key: value for key, value in document.items() if value is not ...}))
+        return path
+
+    return write
+
+
+def faults(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FileNote)
+        with pytest.raises(InputError) as caught:
+            read_model(path)
+    assert caught.value.where == str(path)
+    return caught.value.faults
+
+
+def notes(path):
+    with pytest.warns(FileNote) as caught:
+        read_model(path)
+    return [str(note.message).removeprefix(f"{path}: ") for note in caught]
+
+
+def body(path):
+    (layer,) = read_model(path).bodies
+    return layer
+
+
+class TestWhatIsRead:
+    def test_the_llama_example_holds_the_numbers_of_its_source(self):
+        model = read_model(EXAMPLES / "llama2_70b.json")
+        (layer,) = model.bodies
+        assert (model.name, model.body_count, layer.name) == ("llama2_70b", 96, "LLamaDecodeLayer")
+        assert layer.activation_mb == (994, 739, None, 403, 32)
+        assert model.total_forward_ms == 9726  # 13 + 96 * 100 + 113
+        assert model.total_parameter_mb == 179190  # 9,236 + 96 * 1,710 + 5,794
+
+    def test_the_demo_example_holds_the_numbers_of_its_source(self):
+        model = read_model(EXAMPLES / "demo.json")
+        assert model.bodies[0].activation_mb == (852, 767, 535, 511, None)
+        assert model.total_forward_ms == 8910  # 90 + 96 * 90 + 180
+        assert model.total_parameter_mb == 210984  # 4,245 + 96 * 2,141 + 1,203
+
+    def test_a_file_of_the_older_tool_is_read_as_it_is(self):
+        model = read_model(OLDER / "test.json")
+        (layer,) = model.bodies
+        assert [(one.name, one.kind, one.count) for one in model.layers] == [
+            ("LlamaEmbedding", LayerKind.HEAD, 1),
+            ("LLamaDecodeLayer", LayerKind.BODY, 96),
+            ("LlamaRMSNorm", LayerKind.TAIL, 1),
+        ]
+        assert layer.considered == (Recompute.NONE, Recompute.FULL)
+        assert layer.backward_ms[Recompute.FULL] == 540  # 1.5 * 2 * 180
+        assert layer.backward_ms[Recompute.COMM] == 450  # select_comm_coef 0.25: 1.25 * 360
+        assert layer.model_name == "llama2_70b_prof"
+
+    def test_a_contradicting_count_of_the_older_tool_is_noted_and_overruled(self):
+        with pytest.warns(
+            FileNote, match="auto_partition_layer says 96 of 'LLamaDecodeLayer' but nb_layer 192"
+        ):
+            model = read_model(OLDER / "sim.json")
+        assert model.body_count == 192
+
+    def test_the_constant_memory_of_a_stage_is_read(self):
+        with pytest.warns(FileNote, match="auto_partition_layer names 'NumberOfLayers', which is no layer"):
+            model = read_model(OLDER / "seq.json")
+        assert model.constant_memory_mb == 3422
+
+    def test_forward_time_wins_over_time_everywhere(self, model_file):
+        layer = body(model_file({"forward_time": 50}))
+        assert (layer.forward_ms, layer.backward_ms[Recompute.NONE]) == (50, 100)  # 2 * 50, not 2 * 100
+
+    def test_forward_time_alone_is_enough(self, model_file):
+        assert body(model_file({"time": ..., "forward_time": 50})).forward_ms == 50
+
+    def test_backward_time_is_the_base_of_every_recompute_type(self, model_file):
+        layer = body(model_file({"backward_time": 80, "recompute_coef": 0.25}))
+        assert layer.backward_ms[Recompute.NONE] == 80
+        assert layer.backward_ms[Recompute.FULL] == 100  # 1.25 * 80
+
+    def test_heads_and_tails_have_their_own_times_and_counts(self, model_file):
+        # the older tool ignored forward_time, backward_time and nb_layer of both
+        head = {"name": "E", "type": "HEAD", "time": 9, "forward_time": 5, "backward_time": 7, "nb_layer": 3}
+        (layer,) = read_model(model_file(more=[head])).heads
+        assert (layer.forward_ms, layer.backward_ms[Recompute.NONE], layer.count) == (5, 7, 3)
+
+    def test_the_activation_of_a_head_is_live(self, model_file):
+        head = {"name": "E", "type": "HEAD", "time": 9, "nb_layer": 1, "memory_activation": 40}
+        assert read_model(model_file(more=[head])).heads[0].activation(Recompute.NONE) == 40
+
+    @pytest.mark.parametrize("key", ["recompute_time", "recompute_time "])
+    def test_both_spellings_of_recompute_time_are_read(self, model_file, key):
+        # the older tool read only the one with the trailing blank: 300 instead of 777
+        assert body(model_file({key: 777})).backward_ms[Recompute.FULL] == 777
+
+    def test_both_spellings_may_agree(self, model_file):
+        both = {"recompute_time": 777, "recompute_time ": 777.0}
+        assert body(model_file(both)).backward_ms[Recompute.FULL] == 777
+
+    @pytest.mark.parametrize("r", list(Recompute))
+    def test_a_given_zero_time_is_a_value(self, model_file, r):
+        assert body(model_file({r.time_key: 0})).backward_ms[r] == 0
+
+    def test_a_weight_gradient_time_is_read(self, model_file):
+        assert body(model_file({"weight_grad_time": 9})).weight_grad_ms == 9.0
+        assert body(model_file()).weight_grad_ms is None
+
+    def test_what_makes_a_layer_special_is_read(self, model_file):
+        head = {"name": "Emb", "type": "HEAD", "time": 1, "nb_layer": 1, "memory_parameter": 10}
+        tail = head | {"name": "Out", "type": "TAIL", "tied_to": "Emb", "transient_mb": 7}
+        model = read_model(
+            model_file({"mtp": True, "tied_to": None, "transient_mb": None}, more=[head, tail])
+        )
+        assert model.bodies[0].is_mtp
+        assert [layer.tied_to for layer in model.layers] == [None, None, "Emb"]
+        assert [layer.transient_mb for layer in model.layers] == [0.0, 0.0, 7.0]
+
+    def test_overheads_are_read_and_are_0_when_not_given(self, model_file):
+        model = read_model(model_file(top={"op_overhead_ms": 0.4, "hop_ms": 2}))
+        assert (model.op_overhead_ms, model.hop_ms) == (0.4, 2.0)
+        model = read_model(model_file(top={"hop_ms": None}))
+        assert (model.op_overhead_ms, model.hop_ms) == (0.0, 0.0)
+
+    def test_null_counts_as_not_given(self, model_file):
+        path = model_file(
+            {"memory_recompute": None, "backward_time": None, "recompute_time ": None, "model_name": None},
+            {"stage_const_mem": None, "pre_defined_layer": None},
+        )
+        assert body(path).activation_mb == (None,) * 5
+
+    def test_several_body_layers_keep_their_order(self, model_file):
+        moe = {"name": "Moe", "type": "BODY", "time": 250, "nb_layer": 58}
+        assert [layer.name for layer in read_model(model_file(more=[moe])).bodies] == ["Dec", "Moe"]
+
+
+class TestWhatIsNoted:
+    def test_unknown_keys_are_named_with_the_nearest_known_key(self, model_file):
+        path = model_file({"Memory_Activations": 5}, {"stage_const_memory": 4, "zzz": 0})
+        assert notes(path) == [
+            "'stage_const_memory' is unknown and ignored; the nearest known key is stage_const_mem",
+            "'zzz' is unknown and ignored; known keys are name, stage_const_mem, op_overhead_ms, hop_ms, "
+            "pre_defined_layer, auto_partition_layer, layers_description",
+            "layers_description[0].'Memory_Activations' is unknown and ignored; "
+            "the nearest known key is memory_activation",
+        ]
+
+    def test_names_that_no_layer_has_are_named(self, model_file):
+        path = model_file(top={"pre_defined_layer": {"Emb": 0}, "auto_partition_layer": {"Dec": 4, "Enc": 1}})
+        assert notes(path) == [
+            "pre_defined_layer names 'Emb', which is no layer",
+            "auto_partition_layer names 'Enc', which is no layer",
+        ]
+
+    def test_a_section_that_is_no_object_is_ignored(self, model_file):
+        assert notes(model_file(top={"pre_defined_layer": [1]})) == [
+            "pre_defined_layer is no object and is ignored (got [1])"
+        ]
+
+    def test_an_activation_of_zero_counts_as_not_given(self, model_file):
+        path = model_file({"memory_activation": 90, "memory_select_rec": 0, "memory_recompute": 0.0})
+        assert notes(path) == [
+            "layers_description[0].memory_select_rec, memory_recompute: 0 MB counts as not given"
+        ]
+
+    def test_a_coefficient_beside_its_time_has_no_effect(self, model_file):
+        assert notes(model_file({"backward_coef": 0.5, "backward_time": 150})) == [
+            "layers_description[0].backward_coef has no effect beside backward_time"
+        ]
+
+    def test_a_tie_of_a_layer_without_parameters(self, model_file):
+        head = {"name": "Emb", "type": "HEAD", "time": 1, "nb_layer": 1, "memory_parameter": 10}
+        tail = {"name": "Out", "type": "TAIL", "time": 1, "nb_layer": 1, "tied_to": "Emb"}
+        assert notes(model_file(more=[head, tail]))[-1] == (
+            "layers_description[2].tied_to has no effect: a layer without memory_parameter shares none"
+        )
+
+    def test_recompute_of_a_head_is_ignored(self, model_file):
+        head = {
+            "name": "E",
+            "type": "HEAD",
+            "time": 9,
+            "nb_layer": 1,
+            "memory_recompute": 3,
+            "recompute_coef": 1,
+        }
+        path = model_file(more=[head])
+        assert notes(path) == [
+            "layers_description[1].memory_recompute, recompute_coef: a HEAD is never recomputed; ignored"
+        ]
+
+    def test_a_layer_that_must_be_recomputed_is_noted(self, model_file):
+        assert notes(model_file({"memory_recompute": 32})) == [
+            "layers_description[0].memory_activation is not given: "
+            "no plan can leave this layer without recompute"
+        ]
+
+    def test_a_recompute_time_that_is_only_the_extra_is_noted(self, model_file):
+        path = model_file({"memory_activation": 90, "memory_recompute": 3, "recompute_time": 100})
+        assert notes(path) == [
+            "layers_description[0].backward with full takes 100 ms, less than the 200 ms without recompute; "
+            "recompute_time is the whole backward time"
+        ]
+
+    def test_a_note_names_the_file(self, model_file):
+        path = model_file({"colour": 1})
+        with pytest.warns(FileNote, match="model.json: "):
+            read_model(path)
+
+
+NUMBER_KEYS = [
+    "time",
+    "forward_time",
+    "memory_parameter",
+    *(key for r in Recompute for key in (r.memory_key, r.coefficient_key, r.time_key)),
+]
+
+
+class TestWhatIsRefused:
+    @pytest.mark.parametrize("value", [-1, -0.5, "x", "5", True, [], {}])
+    @pytest.mark.parametrize("key", NUMBER_KEYS)
+    def test_what_is_no_number_of_at_least_zero(self, model_file, key, value):
+        assert faults(model_file({key: value})) == (
+            f"layers_description[0].{key} must be a number of at least 0 (got {value!r})",
+        )
+
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+    @pytest.mark.parametrize("key", [*NUMBER_KEYS, "nb_layer"])
+    def test_what_is_not_finite(self, model_file, key, value):
+        assert faults(model_file({key: value})) == (
+            f"layers_description[0].{key} must be a finite number (got {value!r})",
+        )
+
+    @pytest.mark.parametrize("key", NUMBER_KEYS)
+    def test_what_is_far_too_large(self, model_file, key):
+        (fault,) = faults(model_file({key: 10**16}))
+        assert fault.startswith(f"layers_description[0].{key} must be at most 1e+15 (got 10000000000000000)")
+
+    @pytest.mark.parametrize("value", [0, -3, 1.0, 2.5, True, "3", None, []])
+    def test_a_count_that_is_no_integer_of_at_least_one(self, model_file, value):
+        assert faults(model_file({"nb_layer": value})) == (
+            f"layers_description[0].nb_layer must be an integer of at least 1 (got {value!r})",
+        )
+
+    def test_a_lower_case_type_with_what_to_write(self, model_file):
+        assert faults(model_file(more=[{"name": "E", "type": "head", "time": 1, "nb_layer": 1}])) == (
+            "layers_description[1].type must be one of HEAD, BODY, TAIL (got 'head'); write HEAD",
+        )
+
+    @pytest.mark.parametrize("value", ["NECK", "", 3, None])
+    def test_an_unknown_type_with_those_that_exist(self, model_file, value):
+        assert faults(model_file({"type": value})) == (
+            f"layers_description[0].type must be one of HEAD, BODY, TAIL (got {value!r})",
+        )
+
+    @pytest.mark.parametrize("key", ["name", "type", "time", "nb_layer"])
+    def test_a_missing_key(self, model_file, key):
+        assert faults(model_file({key: ...})) == (f"layers_description[0].{key} is missing",)
+
+    @pytest.mark.parametrize("value", ["", " ", 7, "a\x1bb"])
+    def test_a_name_that_can_not_be_printed(self, model_file, value):
+        assert faults(model_file({"name": value}))[0].startswith("layers_description[0].name must be text")
+        assert faults(model_file(top={"name": value}))[0].startswith("name must be text")
+
+    @pytest.mark.parametrize("key", ["time", "forward_time"])
+    def test_a_body_layer_that_takes_no_time(self, model_file, key):
+        assert faults(model_file({key: 0})) == (
+            f"layers_description[0].{key} must be a number above 0 for a BODY layer (got 0)",
+        )
+
+    def test_two_recompute_times_that_differ(self, model_file):
+        assert faults(model_file({"recompute_time": 5, "recompute_time ": 6})) == (
+            "layers_description[0].recompute_time is given twice and differs "
+            "(5, and with a trailing blank 6); keep one",
+        )
+
+    def test_two_layers_of_one_name(self, model_file):
+        tail = {"name": "Dec", "type": "TAIL", "time": 1, "nb_layer": 1}
+        assert faults(model_file(more=[tail])) == ("layer names must be unique (got 'Dec' 2 times)",)
+
+    def test_a_model_without_a_body_layer(self, model_file):
+        assert faults(model_file({"type": "HEAD"})) == ("at least one layer must be of kind BODY (got HEAD)",)
+
+    def test_more_than_a_million_body_layers(self, model_file):
+        moe = {"name": "Moe", "type": "BODY", "time": 1, "nb_layer": 10**6}
+        assert faults(model_file(more=[moe])) == (
+            "the BODY layers must be at most 1000000 together (got 1000004)",  # 4 + 10^6
+        )
+
+    def test_a_backward_time_that_is_too_large_only_when_computed(self, model_file):
+        assert (
+            "layers_description[0]: backward_ms of none must be at most 1e+15"
+            in (faults(model_file({"time": 9e14}))[0])
+        )
+
+    @pytest.mark.parametrize("value", [[], {}, 3, None, "x"])
+    def test_layers_that_are_no_list(self, model_file, value):
+        assert faults(model_file(top={"layers_description": value})) == (
+            f"layers_description must be a list of at least one object (got {value!r})",
+        )
+
+    @pytest.mark.parametrize(
+        ("tail", "words"),
+        [
+            ({"transient_mb": -1}, "[1].transient_mb must be a number of at least 0 (got -1)"),
+            ({"transient_mb": True}, "[1].transient_mb must be a number of at least 0 (got True)"),
+            ({"tied_to": 3}, "[1].tied_to must be text that is not empty (got 3)"),
+            ({"tied_to": "Out"}, "[1]: tied_to must name another layer (got 'Out', its own name)"),
+            ({"tied_to": "Emb", "nb_layer": 2}, "[1]: tied_to is for a layer with a count of 1 (got 2)"),
+        ],
+    )
+    def test_a_special_layer_that_can_not_be(self, model_file, tail, words):
+        entry = {"name": "Out", "type": "TAIL", "time": 1, "nb_layer": 1} | tail
+        assert faults(model_file(more=[entry])) == (f"layers_description{words}",)
+
+    def test_a_tie_that_only_the_whole_file_shows_to_be_wrong(self, model_file):
+        entry = {"name": "Out", "type": "TAIL", "time": 1, "nb_layer": 1, "tied_to": "Dec"}
+        assert faults(model_file(more=[entry])) == (
+            "layer 'Out' is tied to 'Dec', which must be a HEAD or TAIL (got BODY)",
+        )
+
+    def test_memory_for_a_moment_of_a_layer_that_the_plan_moves(self, model_file):
+        assert faults(model_file({"transient_mb": 7})) == (
+            "layers_description[0]: transient_mb is for HEAD and TAIL layers (got 7.0 for a BODY)",
+        )
+
+    def test_a_weight_gradient_that_takes_longer_than_its_backward(self, model_file):
+        assert faults(model_file({"time": 10, "weight_grad_time": 30})) == (
+            "layers_description[0]: weight_grad_ms must be at most the backward time with none, 20 ms "
+            "(got 30 ms)",
+        )
+
+    def test_layers_that_are_missing(self, model_file):
+        assert faults(model_file(top={"layers_description": ...})) == ("layers_description is missing",)
+
+    @pytest.mark.parametrize("value", [3, None, "x", []])
+    def test_a_layer_that_is_no_object(self, model_file, value):
+        assert faults(model_file(more=[value])) == (
+            f"layers_description[1] must be an object (got {value!r})",
+        )
+
+    @pytest.mark.parametrize("content", ["[]", "3", "null", '"x"'])
+    def test_a_document_that_is_no_object(self, tmp_path, content):
+        path = tmp_path / "model.json"
+        path.write_text(content)
+        assert faults(path)[0].startswith("must hold a JSON object (got ")
+
+    @pytest.mark.parametrize("value", [-1, "3", True])
+    def test_a_constant_memory_that_is_no_number(self, model_file, value):
+        assert faults(model_file(top={"stage_const_mem": value})) == (
+            f"stage_const_mem must be a number of at least 0 (got {value!r})",
+        )
+
+    @pytest.mark.parametrize("key", ["op_overhead_ms", "hop_ms"])
+    def test_an_overhead_that_is_no_number(self, model_file, key):
+        assert faults(model_file(top={key: -0.5})) == (f"{key} must be a number of at least 0 (got -0.5)",)
+
+    def test_a_missing_file(self, tmp_path):
+        assert faults(tmp_path / "none.json") == ("there is no such file; check the path",)
+
+    def test_everything_at_once(self, tmp_path):
+        path = tmp_path / "model.json"
+        path.write_text(
+            """{"name": "", "stage_const_mem": -1, "layers_description": [
+                {"name": "E", "type": "head", "time": "x", "nb_layer": 1.0},
+                {"name": "Dec", "type": "BODY", "time": NaN, "nb_layer": 3, "nb_layer": 0},
+                {"name": "Dec", "type": "BODY", "time": 0, "nb_layer": 2, "memory_parameter": -5},
+                null]}"""
+        )
+        assert faults(path) == (
+            "layers_description[1] gives a key more than once ('nb_layer'); keep one",
+            "layers_description[1].time must be a finite number (got nan)",
+            "name must be text that is not empty (got '')",
+            "stage_const_mem must be a number of at least 0 (got -1)",
+            "layers_description[0].type must be one of HEAD, BODY, TAIL (got 'head'); write HEAD",
+            "layers_description[0].nb_layer must be an integer of at least 1 (got 1.0)",
+            "layers_description[0].time must be a number of at least 0 (got 'x')",
+            "layers_description[1].nb_layer must be an integer of at least 1 (got 0)",
+            "layers_description[2].time must be a number above 0 for a BODY layer (got 0)",
+            "layers_description[2].memory_parameter must be a number of at least 0 (got -5)",
+            "layers_description[3] must be an object (got None)",
+            "layer names must be unique (got 'Dec' 2 times)",
+        )
+
+
+class TestWhatIsEstimated:
+    @pytest.mark.parametrize(
+        ("source", "costs"),
+        [
+            ("estimate", set(Cost)),
+            ("measured", set()),
+            (None, set()),
+            ({"time": "estimate", "memory_activation": "measured"}, {Cost.FORWARD}),
+            ({"memory_parameter": "estimate", "backward_time": "estimate"}, {Cost.PARAMETER, Cost.BACKWARD}),
+        ],
+    )
+    def test_one_word_marks_every_cost_and_an_object_some(self, model_file, source, costs):
+        path = model_file({"source": source})
+        assert body(path).estimated == costs
+        assert read_model(path).estimated == costs
+
+    def test_a_file_without_marks_has_no_estimates(self, model_file):
+        assert read_model(model_file()).estimated == set()
+
+    @pytest.mark.parametrize(
+        ("source", "words"),
+        [
+            ("guess", "must be 'estimate' or 'measured', or an object of them by key (got 'guess')"),
+            (True, "must be 'estimate' or 'measured', or an object of them by key (got True)"),
+            (["time"], "must be 'estimate' or 'measured', or an object of them by key (got ['time'])"),
+            ({"time": 3}, "must say 'estimate' or 'measured' of each key (got time 3)"),
+            ({"memory": "estimate"}, "knows no 'memory'; one of time, backward_time, weight_grad_time, "),
+        ],
+    )
+    def test_another_word_is_refused_beside_the_other_faults(self, model_file, source, words):
+        found = faults(model_file({"source": source, "nb_layer": 0}))
+        assert len(found) == 2
+        assert found[1].startswith(f"layers_description[0].source {words}")
