@@ -27,8 +27,9 @@ _LONG = 60_000
 # Entries times cells from which they are so wide that they prove nothing within the limit: at least, and
 # for every second of it.
 _WIDE, _WIDER_A_SECOND = 1_500, 150
-# Times its share that the first program may take, which has most of the bound; the clock is its brake.
-_FIRST = 10
+# Times its share that the first program may take, which has most of the bound, and where a step is long;
+# the clock is its brake.
+_FIRST, _FIRST_LONG = 10, 3
 # Units of linear programming (simplex iterations times rows) done in a second, at most, and where
 # there are many cells, as rows of a large program are longer: so many by the number of cells.
 _WORK_A_SECOND, _WORK_OF_CELLS = 4_500_000, 384_000_000
@@ -95,6 +96,6 @@ def budget_for(problem: Problem, time_limit_s: float, patience: float = 1.0) -> 
     return Budget(
         moves=max(100, int(searched / move_s)),
         work=work,
-        first_work=0 if is_long else _FIRST * work,
+        first_work=(_FIRST_LONG if is_long else _FIRST) * work,
         stop_s=patience * (time_limit_s + max(_LATE * time_limit_s, _LATER_S)),
     )
