@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from sapp_ppb.errors import InputError, NoPlanFoundError
-from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
+from sapp_ppb.plan import Outcome, Plan, StoppedBy
 from sapp_ppb.planner.allowed import may_be
+from sapp_ppb.planner.answer import PROVEN, answer
 from sapp_ppb.planner.baselines import baselines
 from sapp_ppb.planner.proof.bounds import any_order_bound, lower_bound
-from sapp_ppb.planner.run import PROVEN, Run, Watch
+from sapp_ppb.planner.run import Run, Watch
 from sapp_ppb.planner.search.annealing import Search
 from sapp_ppb.planner.search.budget import budget_for
 from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
@@ -396,21 +397,13 @@ class _Orders:
         return least_memory_if_known(most, time_limit_s=_LEAST_MEMORY_S).rules_out(largest_mb)
 
     def _told(self, order: Order, best: Timeline) -> Outcome:
-        bound_ms = min(self._bound_ms, best.step_ms)
-        proven = best.step_ms - bound_ms <= PROVEN * best.step_ms
-        unproven = StoppedBy.BUDGET if self._stopped_by is StoppedBy.PROOF else self._stopped_by
         problem = best.plan.problem
-        return Outcome(
-            problem=problem,
-            plan=best.plan,
-            status=Status.OPTIMAL if proven else Status.FEASIBLE,
-            stopped_by=StoppedBy.PROOF if proven else unproven,
-            makespan_ms=best.makespan_ms,
-            step_ms=best.step_ms,
-            lower_bound_ms=bound_ms,
-            peak_memory_mb=best.peak_memory_mb,
-            bubble=best.bubble,
-            seconds=round(time.monotonic() - self._started, 3),
+        return answer(
+            best.plan,
+            best,
+            bound_ms=self._bound_ms,
+            stopped_by=self._stopped_by,
+            seconds=time.monotonic() - self._started,
             seed=self._seed,
             stage_order=order,
             runners_up=tuple(plan for plan in self._runners_up if plan.problem is problem),

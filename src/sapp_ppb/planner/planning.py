@@ -11,10 +11,11 @@ import numpy as np
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Shortage, Status, StoppedBy, refuse_other_cells
+from sapp_ppb.planner.answer import PROVEN
 from sapp_ppb.planner.met import Met, plans_met
 from sapp_ppb.planner.orders import check_reordering, plan_orders
 from sapp_ppb.planner.proof.bounds import lower_bound
-from sapp_ppb.planner.run import PROVEN, Run, Watch
+from sapp_ppb.planner.run import Run, Watch
 from sapp_ppb.planner.search.budget import budget_for
 from sapp_ppb.planner.shortage.infeasible import under_its_own_order
 from sapp_ppb.planner.warm_up import compile_kernels

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy, WithoutTarget
+from sapp_ppb.planner.answer import PROVEN
 from sapp_ppb.planner.planning import plan_pipeline
-from sapp_ppb.planner.run import PROVEN, Watch
+from sapp_ppb.planner.run import Watch
 from sapp_ppb.problem import Problem
 from sapp_ppb.targets import is_nested, target_named
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sapp_ppb.errors import NoPlanFoundError, PlannerNote, SolverError
 from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
 from sapp_ppb.planner.allowed import may_be
+from sapp_ppb.planner.answer import PROVEN, answer
 from sapp_ppb.planner.baselines import baselines
 from sapp_ppb.planner.met import tell_met
 from sapp_ppb.planner.proof.bounds import lower_bound
@@ -32,8 +33,6 @@ from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
 from sapp_ppb.simulator.price import price
 
-# A makespan this close to its bound, as a share, is proven minimal.
-PROVEN = 1e-6
 # Two makespans are the same within this share.
 _ROUNDING = 1e-12
 # Moves that a first start may take to fit before the least memory is computed.
@@ -342,19 +341,12 @@ class Run:
 
     def _feasible(self, best: Timeline, stopped_by: StoppedBy) -> Outcome:
         best = self._polished(best)
-        bound = min(self.bound_ms, best.step_ms)
-        proven = best.step_ms - bound <= PROVEN * best.step_ms
-        return Outcome(
-            problem=self.problem,
-            plan=best.plan,
-            status=Status.OPTIMAL if proven else Status.FEASIBLE,
-            stopped_by=StoppedBy.PROOF if proven else stopped_by,
-            makespan_ms=best.makespan_ms,
-            step_ms=best.step_ms,
-            lower_bound_ms=bound,
-            peak_memory_mb=best.peak_memory_mb,
-            bubble=best.bubble,
-            seconds=round(self.seconds, 3),
+        return answer(
+            best.plan,
+            best,
+            bound_ms=self.bound_ms,
+            stopped_by=stopped_by,
+            seconds=self.seconds,
             seed=self.seed,
             runners_up=self._runners_up(best.plan),
         )

@@ -19,9 +19,10 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Shortage, Status, StoppedBy
 from sapp_ppb.planner.allowed import may_be
+from sapp_ppb.planner.answer import PROVEN, answer
 from sapp_ppb.planner.met import tell_met
 from sapp_ppb.planner.proof.bounds import lower_bound, work_bound
-from sapp_ppb.planner.run import PROVEN, RUNNERS_UP, Run, Watch
+from sapp_ppb.planner.run import RUNNERS_UP, Run, Watch
 from sapp_ppb.planner.search.annealing import Search
 from sapp_ppb.planner.search.budget import Budget, budget_for
 from sapp_ppb.planner.shortage.infeasible import find_shortage, under_its_own_order
@@ -360,18 +361,11 @@ def _told(
     problem: Problem, best: Timeline, bound_ms: float, stopped_by: StoppedBy, started: float, seed: int
 ) -> Outcome:
     """Tell the best plan of all ways as the whole problem's, with the least bound of all."""
-    proven = best.step_ms - bound_ms <= PROVEN * best.step_ms
-    unproven = StoppedBy.BUDGET if stopped_by is StoppedBy.PROOF else stopped_by
-    return Outcome(
-        problem=problem,
-        plan=Plan(problem=problem, counts=best.plan.counts),
-        status=Status.OPTIMAL if proven else Status.FEASIBLE,
-        stopped_by=StoppedBy.PROOF if proven else unproven,
-        makespan_ms=best.makespan_ms,
-        step_ms=best.step_ms,
-        lower_bound_ms=bound_ms,
-        peak_memory_mb=best.peak_memory_mb,
-        bubble=best.bubble,
-        seconds=round(time.monotonic() - started, 3),
+    return answer(
+        Plan(problem=problem, counts=best.plan.counts),
+        best,
+        bound_ms=bound_ms,
+        stopped_by=stopped_by,
+        seconds=time.monotonic() - started,
         seed=seed,
     )

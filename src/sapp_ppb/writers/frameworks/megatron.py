@@ -1,15 +1,18 @@
 """A plan in the flags of Megatron-LM: as lines to paste, or put into a file that exists."""
 
-from collections.abc import Iterator
-
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.targets.megatron.flags import GROUP_SIZE, OTHER_RECOMPUTE, OTHER_SPLITS, RECOMPUTE, SPLIT
-from sapp_ppb.targets.megatron.layout import cells_of_names, compressed, layout_of, parse_layout
+from sapp_ppb.targets.megatron.layout import compressed, layout_of
 from sapp_ppb.targets.megatron.target import recompute_words, unsaid
-from sapp_ppb.writers.frameworks.flag_file import FlagFile, flag_form, put_flags
+from sapp_ppb.writers.frameworks.flag_file import (
+    flag_form,
+    flags_to_drop,
+    put_flags,
+    refuse_other_model,
+    same_layout,
+)
 
-_LONGEST_SAID = 60
 _LAYOUT = "pipeline-model-parallel-layout"
 # What a layout replaces, and what says recompute in older words.
 _REPLACED = (*SPLIT[4:], GROUP_SIZE, *RECOMPUTE)
@@ -98,35 +101,8 @@ def megatron_into(text: str, plan: Plan, where: str) -> str:
         says the split in another way, or flags stand where they can not be edited safely.
     """
     flags = megatron_flags(plan)
-    _refuse_other_model(flag_form(where)(text, where), plan, where)
-    return put_flags(text, where, flags, tuple(_dropped(flags)), _means)
-
-
-def _dropped(flags: dict[str, str]) -> Iterator[str]:
-    """Name the flags that must not stand beside those of a plan."""
-    selective = flags.get("recompute-granularity") == "selective"
-    for name in _REPLACED:
-        if name not in flags and not (selective and name == "recompute-modules"):
-            yield name
-
-
-def _refuse_other_model(file: FlagFile, plan: Plan, where: str) -> None:
-    model = plan.problem.model
-    wanted = {"num-layers": model.body_count - model.mtp_count, "mtp-num-layers": model.mtp_count}
-    given = {"mtp-num-layers": "0"} | file.given if "num-layers" in file.given else file.given
-    faults = [
-        f"--{name} is {str(given[name])[:_LONGEST_SAID]}, and the plan's model has {number}; "
-        "give the configuration of that model"
-        for name, number in wanted.items()
-        if given.get(name) is not None and str(given[name]) != str(number)
-    ]
-    faults += [
-        f"--{name} decides the split or recompute in another way; take it out"
-        for name in (*OTHER_SPLITS, *OTHER_RECOMPUTE)
-        if name in file.given
-    ]
-    if faults:
-        raise InputError(where, faults)
+    refuse_other_model(flag_form(where)(text, where), plan, where, (*OTHER_SPLITS, *OTHER_RECOMPUTE))
+    return put_flags(text, where, flags, flags_to_drop(flags, _REPLACED), _means)
 
 
 def _means(found: object, name: str, value: str) -> bool:
@@ -134,7 +110,6 @@ def _means(found: object, name: str, value: str) -> bool:
     if name != _LAYOUT:
         return str(found) == value
     try:
-        cells = cells_of_names(found) if isinstance(found, list) else parse_layout(str(found))
+        return same_layout(found, value)
     except InputError:
         return False
-    return cells == parse_layout(value)

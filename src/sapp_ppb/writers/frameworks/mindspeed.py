@@ -8,14 +8,11 @@ each of two stages or more, and multi-token prediction on the last stage;
 and multi-token prediction is in the last cell; else the layout of Megatron-LM.
 """
 
-from collections.abc import Iterator
-
-from sapp_ppb.costs.checks import printable
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Plan
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets.megatron.flags import GROUP_SIZE, RECOMPUTE, SPLIT, SWITCHES
-from sapp_ppb.targets.megatron.layout import cells_of_names, compressed, layout_of, parse_layout
+from sapp_ppb.targets.megatron.layout import compressed, layout_of
 from sapp_ppb.targets.mindspeed.flags import (
     DUALPIPEV,
     LIST,
@@ -29,7 +26,13 @@ from sapp_ppb.targets.mindspeed.flags import (
 )
 from sapp_ppb.targets.mindspeed.split import parse_list, parse_rows, rows_text
 from sapp_ppb.targets.mindspeed.target import recompute_words, unsaid
-from sapp_ppb.writers.frameworks.flag_file import FlagFile, flag_form, put_flags
+from sapp_ppb.writers.frameworks.flag_file import (
+    flag_form,
+    flags_to_drop,
+    put_flags,
+    refuse_other_model,
+    same_layout,
+)
 
 _STAGES, _LAYOUT, _LAYERS, _MTP = SPLIT[:4]
 _PER_CHUNK = "num-layers-per-virtual-pipeline-stage"
@@ -157,39 +160,10 @@ def mindspeed_into(text: str, plan: Plan, where: str) -> str:
         safely.
     """
     flags = mindspeed_flags(plan)
-    _refuse_other_model(flag_form(where)(text, where), plan, where)
-    return put_flags(text, where, flags, tuple(_dropped(flags)), _means)
-
-
-def _dropped(flags: dict[str, str]) -> Iterator[str]:
-    """Name the flags that must not stand beside those of a plan."""
-    selective = flags.get("recompute-granularity") == "selective"
-    for name in _REPLACED:
-        if name not in flags and not (selective and name == "recompute-modules"):
-            yield name
-
-
-def _refuse_other_model(file: FlagFile, plan: Plan, where: str) -> None:
-    """Refuse a file whose model has other layers, empty places left out, or that says too much."""
-    given, model = file.given, plan.problem.model
-    empty = _empty_places(given.get(NOOPS))
-    wanted = {_LAYERS: model.body_count - model.mtp_count + empty, _MTP: model.mtp_count}
-    without = f" with {empty} empty places" if empty else ""
-    found = {_MTP: "0"} | given if _LAYERS in given else given
-    faults = [
-        f"--{name} is {printable(str(found[name]))}, "
-        f"and the plan's model{without if name == _LAYERS else ''} has {number}; "
-        "give the configuration of that model"
-        for name, number in wanted.items()
-        if found.get(name) is not None and str(found[name]) != str(number)
-    ]
-    faults += [
-        f"--{name} decides the split or recompute in another way; take it out"
-        for name in (*UNREAD_SPLITS, *UNREAD_RECOMPUTE)
-        if name in given
-    ]
-    if faults:
-        raise InputError(where, faults)
+    file = flag_form(where)(text, where)
+    unread = (*UNREAD_SPLITS, *UNREAD_RECOMPUTE)
+    refuse_other_model(file, plan, where, unread, empty_places=_empty_places(file.given.get(NOOPS)))
+    return put_flags(text, where, flags, flags_to_drop(flags, _REPLACED), _means)
 
 
 def _empty_places(found: object) -> int:
@@ -205,8 +179,7 @@ def _means(found: object, name: str, value: str) -> bool:
         return True
     try:
         if name == _LAYOUT:
-            cells = cells_of_names(found) if isinstance(found, list) else parse_layout(str(found))
-            return cells == parse_layout(value)
+            return same_layout(found, value)
         if name == ROWS:
             return parse_rows(str(found).replace("'", "")) == parse_rows(value)
         if name in (LIST, NOOPS) and not isinstance(found, list):
