@@ -105,7 +105,7 @@ def _figure(points: Sequence[PlanPoint], heading: str) -> Figure:
 
 
 def _scale(axes: Axes, points: Sequence[PlanPoint]) -> None:
-    axes.set_xlim(*_range([point.peak_memory_mb for point in points], right=4 * _MARGIN))
+    axes.set_xlim(*_range([point.peak_memory_mb for point in points]))
     axes.set_ylim(*_range([point.samples_per_s for point in points]))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:,.6g}")
@@ -115,25 +115,28 @@ def _scale(axes: Axes, points: Sequence[PlanPoint]) -> None:
     axes.set_axisbelow(True)
 
 
-def _range(values: Sequence[float], right: float = _MARGIN) -> tuple[float, float]:
+def _range(values: Sequence[float]) -> tuple[float, float]:
     """Least and most, with room around them; room too where all are equal."""
     least, most = min(values), max(values)
     room = (most - least) or 0.1 * most or 1.0
-    return least - _MARGIN * room, most + right * room
+    return least - _MARGIN * room, most + _MARGIN * room
 
 
 def _name(axes: Axes, front: Sequence[PlanPoint]) -> None:
-    """Write the names of the front below and right of its dots; of equal dots one after the other."""
+    """Write the names of the front below its dots, towards the middle; of equal dots one after the other."""
     step = -(-len(front) // _MOST_NAMED)
+    middle = sum(axes.get_xlim()) / 2
     at: dict[tuple[float, float], int] = {}
     for point in front[::step]:
         place = (point.peak_memory_mb, point.samples_per_s)
         at[place] = at.get(place, 0) + 1
+        is_right = point.peak_memory_mb > middle
         axes.annotate(
             canvas.drawable(point.name),
             place,
-            (7, -3 - 9 * at[place]),
+            (-7 if is_right else 7, -3 - 9 * at[place]),
             textcoords="offset points",
+            ha="right" if is_right else "left",
             fontsize=7,
             color=CONSTANT,
         )
