@@ -1,12 +1,13 @@
 """
 Time and memory of the largest problems, phase by phase, and how they grow.
 
-Every case runs in a process of its own, so that its peak is its own.
+Every case runs in a process of its own, so that its peak is its own, and no order is known yet.
 """
 
 import json
 import math
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -86,7 +87,7 @@ def figures(name, seconds):
     _, graph_s = timed(lambda: graph_of(problem))
     _, bound_s = timed(lambda: lower_bound(problem, time.monotonic() + seconds))
     outcome, plan_s = timed(lambda: plan_pipeline(problem, time_limit_s=seconds))
-    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # Linux counts in KiB
+    peak_mb = most_memory_mb()
     search = Search(problem, 0)
     moves = min(200_000, int(2e10 / number_of_ops(problem)))
     _, search_s = timed(lambda: list(search.run(moves)))
@@ -104,6 +105,14 @@ def figures(name, seconds):
     }
 
 
+def most_memory_mb():
+    """Give the most memory that this process held."""
+    status = Path("/proc/self/status")
+    if status.exists():  # what getrusage says begins with what the parent holds
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="utf-8"))[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # macOS counts in bytes
+
+
 def patterns_of(problem, makespan_ms):
     """Patterns of the stage that has most; None where they are not listed, or too many."""
     if problem.interleave == 1:
@@ -115,6 +124,12 @@ def patterns_of(problem, makespan_ms):
     return max(len(each.layers) for each in listed)
 
 
+def in_a_process(*words):
+    """Give what this file prints for some words."""
+    command = [sys.executable, __file__, *words]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
 def scale_table():
     """Rows of the table, its head first, as they are measured."""
     yield (
@@ -123,10 +138,7 @@ def scale_table():
     )
     yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
     for name in CASES:
-        done = subprocess.run(
-            [sys.executable, __file__, name], cwd=Path.cwd(), capture_output=True, text=True, check=True
-        )
-        found = json.loads(done.stdout)
+        found = in_a_process(name)
         most = found["patterns"]
         patterns = "" if most is None else "too many" if math.isinf(most) else f"{most:,}"
         yield (
@@ -141,20 +153,25 @@ def growth_table():
     """Rows of how long orders take to be built, each four times as long as the one before."""
     yield "| order | ops | built in, ms | ns an op |"
     yield "|---|---|---|---|"
-    for stages, chunks, micro_batches in ORDERS:
-        order, seconds = timed(
-            lambda sizes=(stages, chunks, micro_batches): build_schedule(ScheduleName.INTERLEAVED, *sizes)
-        )
-        ops = sum(map(len, order.rows))
+    for sizes in ORDERS:
+        ops, seconds = in_a_process(*map(str, sizes))
         yield (
-            f"| interleaved S{stages} V{chunks} M{micro_batches} | {ops:,} | {1e3 * seconds:,.0f} "
-            f"| {1e9 * seconds / ops:,.0f} |"
+            "| interleaved S{} V{} M{} ".format(*sizes)
+            + f"| {ops:,} | {1e3 * seconds:,.0f} | {1e9 * seconds / ops:,.0f} |"
         )
+
+
+def order_figures(*sizes):
+    """Give the ops of an order, and the seconds that building it takes."""
+    order, seconds = timed(lambda: build_schedule(ScheduleName.INTERLEAVED, *sizes))
+    return sum(map(len, order.rows)), seconds
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if len(sys.argv) == 2:
         print(json.dumps(figures(sys.argv[1], TIME_LIMIT_S)))
+    elif len(sys.argv) == 4:
+        print(json.dumps(order_figures(*map(int, sys.argv[1:]))))
     else:
         for line in (*growth_table(), "", *scale_table()):
             print(line, flush=True)
