@@ -46,6 +46,7 @@ def test_forms(value, rows):
     [
         ([6, 0], "select_recompute counts 6 layers on stage 0, which has 5"),
         ([[1, 3], [0, 0]], "select_recompute counts 3 layers on stage 1 chunk 0, which has 2"),
+        ([6, 5], "on stage 0, which has 5; too many on stage 1 as well"),  # stage 1 has 2 + 2
         ({"a": [6, 0]}, "select_recompute.a counts 6 layers on stage 0, which has 5"),
         ({"a": [1, 0], "b": [0, 0]}, "select_recompute counts other layers for other ops"),
     ],

@@ -1,5 +1,7 @@
 """The page of a check: what the file says, which rules it breaks, what it takes, what would gain."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
@@ -9,7 +11,7 @@ from rich.text import Text
 from sapp_ppb.cli.text.tables import pairs_table, rendered, stages_table, widest_bar
 from sapp_ppb.costs import Recompute
 from sapp_ppb.report.summary import counts_text, gap_words, limit_text, summary_rows, target_text
-from sapp_ppb.targets import CellTypes, PipelineConfig
+from sapp_ppb.targets import BrokenRule, CellTypes, PipelineConfig
 from sapp_ppb.writers.check_file import Checked
 from sapp_ppb.writers.frameworks.exports import EXPORTS
 
@@ -28,9 +30,9 @@ def check_text(checked: Checked) -> str:
     elif config.types is not None:
         page += [Text(), _layers_table(config.types)]
     for heading, sentences in (
-        ("rules broken", [str(rule) for rule in checked.broken]),
-        ("not known", list(checked.unknown)),
-        ("notes", list(config.notes)),
+        ("rules broken", _told_once(checked.broken)),
+        ("not known", list(dict.fromkeys(checked.unknown))),
+        ("notes", list(dict.fromkeys(config.notes))),
     ):
         if sentences:
             page += [
@@ -44,6 +46,16 @@ def check_text(checked: Checked) -> str:
         page += [Text(), Text(_plain(f"not priced: {checked.unpriced}"))]
     page += [Text(_plain(line)) for line in _planner(checked)]
     return rendered(page) + _to_paste(checked)
+
+
+def _told_once(broken: Sequence[BrokenRule]) -> list[str]:
+    """Say each rule once, with every key that breaks it in the same way."""
+    keys: dict[BrokenRule, list[str]] = {}
+    for rule in broken:
+        named = keys.setdefault(replace(rule, key=""), [])
+        if rule.key not in named:
+            named.append(rule.key)
+    return [str(replace(rule, key=", ".join(named))) for rule, named in keys.items()]
 
 
 def _plain(words: str) -> str:

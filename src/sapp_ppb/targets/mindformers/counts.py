@@ -159,11 +159,17 @@ def _count(entry: int, most: int) -> int:
 
 
 def _too_many(key: str, entries: Sequence[int], held: Sequence[int], place: str) -> list[str]:
-    return [
-        f"{key} counts {entry} layers on {place.format(stage)}, which has {most}"
+    """Say where a list counts more layers than there are: the first place in full, then the others."""
+    over = [
+        (place.format(stage), entry, most)
         for stage, (entry, most) in enumerate(zip(entries, held, strict=False))
         if not isinstance(entry, bool) and entry > most
     ]
+    if not over:
+        return []
+    (first, entry, most), *others = over
+    also = f"; too many on {', '.join(name for name, _, _ in others)} as well" if others else ""
+    return [f"{key} counts {entry} layers on {first}, which has {most}{also}"]
 
 
 def types_counted(layers: Rows, full: Rows, selective: Rows, comm: Rows) -> CellTypes:
