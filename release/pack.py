@@ -12,21 +12,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 from pathlib import Path
 
 from release.archives import differences, misplaced
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
-# What every sdist of hatchling holds, whatever it is told to take.
-_ALWAYS = {".gitignore", "LICENSE", "NOTICE", "PKG-INFO", "README.md", "pyproject.toml"}
 _OTHERWISE = {"TZ": "Pacific/Auckland", "LC_ALL": "C", "PYTHONHASHSEED": "1", "HOME": "/nonexistent"}
 _SRC = "src/"
 
 
 def git(*words: str) -> str:
     """Ask git about the checkout."""
+    if not (ROOT / ".git").exists():
+        sys.exit(f"{ROOT} is no checkout of git, which alone knows what belongs to a release; clone it")
     return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
@@ -62,16 +61,11 @@ def build(source: Path, out: Path, **environment: str) -> list[Path]:
 
 
 def contents(names: list[str], version: str) -> tuple[set[str], set[str]]:
-    """Files that the wheel and the sdist must hold, and no others."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    taken = tuple(
-        each.strip("/") for each in project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
-    )
-    sdist = {name for name in names if name in taken or name.startswith(tuple(f"{each}/" for each in taken))}
+    """Files that the wheel must hold, and the sdist: all that git knows; and no others."""
     information = f"sapp_ppb-{version}.dist-info"
     described = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE", "licenses/NOTICE")
     wheel = {name.removeprefix(_SRC) for name in names if name.startswith(f"{_SRC}sapp_ppb/")}
-    return wheel | {f"{information}/{name}" for name in described}, sdist | _ALWAYS
+    return wheel | {f"{information}/{name}" for name in described}, {*names, "PKG-INFO"}
 
 
 def faults_of_readme() -> list[str]:

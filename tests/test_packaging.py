@@ -71,5 +71,15 @@ def test_the_version_is_written_in_one_place():
     assert written == []
 
 
+def test_no_test_reads_the_sources_of_the_checkout():
+    # `make test-wheel` takes them away: a test that reads them says nothing of what is installed.
+    found = [
+        path.name
+        for path in (ROOT / "tests").rglob("*.py")
+        if re.search(r"""f?["']src["'/]""", path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
 def test_types_are_shipped():
     assert (Path(sapp_ppb.__file__).parent / "py.typed").exists()

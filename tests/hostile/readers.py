@@ -9,12 +9,14 @@ where a value that should have been refused does its harm.
 import gzip
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 from tests.hostile import samples, uses
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
+DEVICES = files("sapp_ppb.readers") / "devices"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +109,7 @@ READERS = (
         "device",
         "yaml",
         "device.yaml",
-        _bytes(*(f"src/sapp_ppb/readers/devices/{n}.yaml" for n in ("a100", "910b"))),
+        tuple((DEVICES / f"{name}.yaml").read_bytes() for name in ("a100", "910b")),
         uses.device,
     ),
     _reader(
