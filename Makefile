@@ -8,6 +8,9 @@ RELEASE := .venv/.release-installed
 # A process a core, each of which takes 0.6 GB.
 SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist worksteal
 RUNTIME := build/runtime/.installed
+# Asked before an environment is made that could not be used; runs on any Python.
+NEW_ENOUGH := import sys; sys.exit(None if sys.version_info >= (3, 11) else \
+  '$(PYTHON) is Python %d.%d; 3.11 or newer is needed: make ... PYTHON=python3.12' % sys.version_info[:2])
 
 .PHONY: docs serve-docs reference
 .PHONY: package test-wheel test-minimal licences check-licences sbom
@@ -15,7 +18,8 @@ RUNTIME := build/runtime/.installed
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test -x $(BIN)/pip || $(PYTHON) -c "$(NEW_ENOUGH)"
+	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $@
 

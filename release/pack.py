@@ -101,7 +101,13 @@ def main() -> None:
     subprocess.run(
         [sys.executable, "-m", "twine", "check", "--strict", *map(str, DIST.iterdir())], check=True
     )
-    print("two builds are equal byte for byte, and hold what they should")
+    changed = (
+        " and changes that no commit holds: for a trial, not for a release"
+        if git("status", "--short")
+        else ""
+    )
+    print(f"two builds of {git('rev-parse', 'HEAD').strip()}{changed}")
+    print("they are equal byte for byte, and hold what they should")
 
 
 if __name__ == "__main__":

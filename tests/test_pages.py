@@ -52,6 +52,8 @@ OF_THE_SHELL = {
     ". .venv/bin/activate": "installs",
     "mkdir ": "makes the folder in which the test runs",
     "cd ": "the same",
+    "git ": "tags and pushes a release",
+    ".venv/bin/twine ": "uploads a release",
     "sapp-ppb --version": "says what is installed",
     "torchrun ": "needs PyTorch",
     "colossalai run": "needs Colossal-AI",
