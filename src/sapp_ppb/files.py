@@ -1,5 +1,6 @@
 """A file is written whole or not at all."""
 
+import errno
 import os
 import secrets
 import select
@@ -52,7 +53,7 @@ def opened(path: str | PathLike[str]) -> BinaryIO:
     Raises
     ------
     OSError, ValueError
-        As ``open()``.
+        As ``open()``; OSError for a null character too, of which every Python says something else.
 
     Examples
     --------
@@ -60,6 +61,8 @@ def opened(path: str | PathLike[str]) -> BinaryIO:
     ...     file.read()
     b''
     """
+    if "\0" in os.fspath(path):
+        raise OSError(errno.EINVAL, "no path holds a null character")
     return open(path, "rb", opener=_without_waiting)
 
 

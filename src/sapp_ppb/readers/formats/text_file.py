@@ -160,7 +160,7 @@ def _pieces(where: str, path: str | PathLike[str], largest_mb: float) -> Iterato
         raise InputError(where, ["is a folder; name a file in it"]) from None
     except PermissionError:
         raise InputError(where, ["the file may not be read; check its permissions"]) from None
-    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+    except (OSError, ValueError) as error:  # ValueError: a name that can not be encoded
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(where, [f"the file can not be read ({reason}); check the path"]) from None
 

@@ -7,11 +7,11 @@ A trace is a bare list of events or an object with ``traceEvents``, plain or gzi
 import gzip
 import io
 import json
+import os
 import re
 import zlib
 from collections.abc import Callable, Iterator
 from os import PathLike
-from pathlib import Path
 from typing import IO, Any, cast
 
 from sapp_ppb.costs.checks import shown
@@ -53,8 +53,8 @@ def trace_events(
     where = str(path)
     events, some = 0, False
     try:
-        size = max(Path(path).stat().st_size, 1)
         with opened(path) as raw, _unpacked(raw) as file:
+            size = max(os.fstat(raw.fileno()).st_size, 1)
             stream = _Stream(where, file, _told(watch, raw, size))
             for value in _listed(stream, {} if about is None else about):
                 events += 1
