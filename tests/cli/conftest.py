@@ -21,6 +21,17 @@ BODY = {
 }
 HEAD = {"name": "Emb", "type": "HEAD", "time": 5, "nb_layer": 1, "memory_parameter": 150}
 TAIL = {"name": "Out", "type": "TAIL", "time": 8, "nb_layer": 1, "memory_parameter": 120}
+SIZES = ("-s", "2", "-mb", "4")
+QUICK = (*SIZES, "-t", "0.2")
+
+
+def one_message(result, code=2):
+    """Message of a refusal: a single one, on stderr, without a traceback."""
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    assert result.stderr.count("error: ") == 1
+    return result.stderr
 
 
 def environment() -> dict[str, str]:

@@ -4,11 +4,9 @@ import json
 
 import pytest
 
+from tests.cli.conftest import QUICK, SIZES, one_message
 from tests.cli.test_check import ALONE, EVEN
-from tests.cli.test_plan import one_message
 
-SIZES = ("-s", "2", "-mb", "4")
-QUICK = (*SIZES, "-t", "0.2")
 SPEEDS = ("--stage-speed", "0.5,1")
 
 

@@ -9,11 +9,10 @@ from ruamel.yaml import YAML
 
 from sapp_ppb.errors import InputError
 from sapp_ppb.readers.frameworks.mindformers_config import read_mindformers
-from tests.cli.test_plan import one_message
+from tests.cli.conftest import SIZES, one_message
 
 CONFIGS = sorted((Path(__file__).parents[1] / "data" / "configs" / "mindformers").glob("*.yaml"))
 MODEL_KEYS = ("num_layers", "offset", "pp_interleave_num", "mtp_depth", "num_nextn_predict_layers")
-SIZES = ("-s", "2", "-mb", "4")
 QUICK = (*SIZES, "-t", "0.1")
 MANUAL = "mine: {offset: 0, recompute: [1, 1]}\n"
 

@@ -8,9 +8,8 @@ from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import NoPlanFoundError
 from sapp_ppb.planner import plan_pipeline
 from sapp_ppb.problem import Problem
-from tests.cli.test_plan import one_message
+from tests.cli.conftest import SIZES, one_message
 
-SIZES = ("-s", "2", "-mb", "4")
 # Stage 0 holds 150 MB of the head, 100 of a layer's parameters and two live micro-batches of 4 MB at
 # least, stage 1 as much less 30 and one of them; 10 layers are too many for 24 MB of them on each.
 HOPELESS = {

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sapp_ppb.costs.architecture import Attention, Experts, Mlp
 from sapp_ppb.errors import FileNote, InputError
 from sapp_ppb.readers.models.hf_config import read_hf_config
+from tests.readers.refusals import faults_of
 
 CONFIGS = Path(__file__).parents[2] / "data" / "hf_configs"
 LLAMA = {
@@ -62,12 +63,7 @@ def config(tmp_path):
 
 
 def faults(path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FileNote)
-        with pytest.raises(InputError) as caught:
-            read_hf_config(path)
-    assert caught.value.where == str(path)
-    return caught.value.faults
+    return faults_of(read_hf_config, path)
 
 
 def runs(path):

@@ -1,53 +1,16 @@
-"""Model files: what is read, what is noted, what is refused."""
+"""Model files: what is read, and what is refused of a file as a whole."""
 
-import json
-import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from sapp_ppb.costs import Cost, LayerKind, Recompute
-from sapp_ppb.errors import FileNote, InputError
+from sapp_ppb.costs import LayerKind, Recompute
+from sapp_ppb.errors import FileNote
 from sapp_ppb.readers import read_model
+from tests.readers.models.conftest import body, faults
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES, OLDER = ROOT / "examples", ROOT / "tests" / "data" / "sapp"
-
-
-@pytest.fixture
-def model_file(tmp_path):
-    """Write a model of one BODY layer, with keys changed, added or (...) left out."""
-
-    def write(layer=(), top=(), more=()):
-        body: dict[str, Any] = {"name": "Dec", "type": "BODY", "time": 100, "nb_layer": 4} | dict(layer)
-        body = {key: value for key, value in body.items() if value is not ...}
-        document: dict[str, Any] = {"name": "tiny", "layers_description": [body, *more]} | dict(top)
-        path = tmp_path / "model.json"
-        path.write_text(json.dumps({key: value for key, value in document.items() if value is not ...}))
-        return path
-
-    return write
-
-
-def faults(path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FileNote)
-        with pytest.raises(InputError) as caught:
-            read_model(path)
-    assert caught.value.where == str(path)
-    return caught.value.faults
-
-
-def notes(path):
-    with pytest.warns(FileNote) as caught:
-        read_model(path)
-    return [str(note.message).removeprefix(f"{path}: ") for note in caught]
-
-
-def body(path):
-    (layer,) = read_model(path).bodies
-    return layer
 
 
 class TestWhatIsRead:
@@ -157,146 +120,7 @@ class TestWhatIsRead:
         assert [layer.name for layer in read_model(model_file(more=[moe])).bodies] == ["Dec", "Moe"]
 
 
-class TestWhatIsNoted:
-    def test_unknown_keys_are_named_with_the_nearest_known_key(self, model_file):
-        path = model_file({"Memory_Activations": 5}, {"stage_const_memory": 4, "zzz": 0})
-        assert notes(path) == [
-            "'stage_const_memory' is unknown and ignored; the nearest known key is stage_const_mem",
-            "'zzz' is unknown and ignored; known keys are name, stage_const_mem, op_overhead_ms, hop_ms, "
-            "pre_defined_layer, auto_partition_layer, layers_description",
-            "layers_description[0].'Memory_Activations' is unknown and ignored; "
-            "the nearest known key is memory_activation",
-        ]
-
-    def test_names_that_no_layer_has_are_named(self, model_file):
-        path = model_file(top={"pre_defined_layer": {"Emb": 0}, "auto_partition_layer": {"Dec": 4, "Enc": 1}})
-        assert notes(path) == [
-            "pre_defined_layer names 'Emb', which is no layer",
-            "auto_partition_layer names 'Enc', which is no layer",
-        ]
-
-    def test_a_section_that_is_no_object_is_ignored(self, model_file):
-        assert notes(model_file(top={"pre_defined_layer": [1]})) == [
-            "pre_defined_layer is no object and is ignored (got [1])"
-        ]
-
-    def test_an_activation_of_zero_counts_as_not_given(self, model_file):
-        path = model_file({"memory_activation": 90, "memory_select_rec": 0, "memory_recompute": 0.0})
-        assert notes(path) == [
-            "layers_description[0].memory_select_rec, memory_recompute: 0 MB counts as not given"
-        ]
-
-    def test_a_coefficient_beside_its_time_has_no_effect(self, model_file):
-        assert notes(model_file({"backward_coef": 0.5, "backward_time": 150})) == [
-            "layers_description[0].backward_coef has no effect beside backward_time"
-        ]
-
-    def test_a_tie_of_a_layer_without_parameters(self, model_file):
-        head = {"name": "Emb", "type": "HEAD", "time": 1, "nb_layer": 1, "memory_parameter": 10}
-        tail = {"name": "Out", "type": "TAIL", "time": 1, "nb_layer": 1, "tied_to": "Emb"}
-        assert notes(model_file(more=[head, tail]))[-1] == (
-            "layers_description[2].tied_to has no effect: a layer without memory_parameter shares none"
-        )
-
-    def test_recompute_of_a_head_is_ignored(self, model_file):
-        head = {
-            "name": "E",
-            "type": "HEAD",
-            "time": 9,
-            "nb_layer": 1,
-            "memory_recompute": 3,
-            "recompute_coef": 1,
-        }
-        path = model_file(more=[head])
-        assert notes(path) == [
-            "layers_description[1].memory_recompute, recompute_coef: a HEAD is never recomputed; ignored"
-        ]
-
-    def test_a_layer_that_must_be_recomputed_is_noted(self, model_file):
-        assert notes(model_file({"memory_recompute": 32})) == [
-            "layers_description[0].memory_activation is not given: "
-            "no plan can leave this layer without recompute"
-        ]
-
-    def test_a_recompute_time_that_is_only_the_extra_is_noted(self, model_file):
-        path = model_file({"memory_activation": 90, "memory_recompute": 3, "recompute_time": 100})
-        assert notes(path) == [
-            "layers_description[0].backward with full takes 100 ms, less than the 200 ms without recompute; "
-            "recompute_time is the whole backward time"
-        ]
-
-    def test_a_note_names_the_file(self, model_file):
-        path = model_file({"colour": 1})
-        with pytest.warns(FileNote, match="model.json: "):
-            read_model(path)
-
-
-NUMBER_KEYS = [
-    "time",
-    "forward_time",
-    "memory_parameter",
-    *(key for r in Recompute for key in (r.memory_key, r.coefficient_key, r.time_key)),
-]
-
-
 class TestWhatIsRefused:
-    @pytest.mark.parametrize("value", [-1, -0.5, "x", "5", True, [], {}])
-    @pytest.mark.parametrize("key", NUMBER_KEYS)
-    def test_what_is_no_number_of_at_least_zero(self, model_file, key, value):
-        assert faults(model_file({key: value})) == (
-            f"layers_description[0].{key} must be a number of at least 0 (got {value!r})",
-        )
-
-    @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-    @pytest.mark.parametrize("key", [*NUMBER_KEYS, "nb_layer"])
-    def test_what_is_not_finite(self, model_file, key, value):
-        assert faults(model_file({key: value})) == (
-            f"layers_description[0].{key} must be a finite number (got {value!r})",
-        )
-
-    @pytest.mark.parametrize("key", NUMBER_KEYS)
-    def test_what_is_far_too_large(self, model_file, key):
-        (fault,) = faults(model_file({key: 10**16}))
-        assert fault.startswith(f"layers_description[0].{key} must be at most 1e+15 (got 10000000000000000)")
-
-    @pytest.mark.parametrize("value", [0, -3, 1.0, 2.5, True, "3", None, []])
-    def test_a_count_that_is_no_integer_of_at_least_one(self, model_file, value):
-        assert faults(model_file({"nb_layer": value})) == (
-            f"layers_description[0].nb_layer must be an integer of at least 1 (got {value!r})",
-        )
-
-    def test_a_lower_case_type_with_what_to_write(self, model_file):
-        assert faults(model_file(more=[{"name": "E", "type": "head", "time": 1, "nb_layer": 1}])) == (
-            "layers_description[1].type must be one of HEAD, BODY, TAIL (got 'head'); write HEAD",
-        )
-
-    @pytest.mark.parametrize("value", ["NECK", "", 3, None])
-    def test_an_unknown_type_with_those_that_exist(self, model_file, value):
-        assert faults(model_file({"type": value})) == (
-            f"layers_description[0].type must be one of HEAD, BODY, TAIL (got {value!r})",
-        )
-
-    @pytest.mark.parametrize("key", ["name", "type", "time", "nb_layer"])
-    def test_a_missing_key(self, model_file, key):
-        assert faults(model_file({key: ...})) == (f"layers_description[0].{key} is missing",)
-
-    @pytest.mark.parametrize("value", ["", " ", 7, "a\x1bb"])
-    def test_a_name_that_can_not_be_printed(self, model_file, value):
-        assert faults(model_file({"name": value}))[0].startswith("layers_description[0].name must be text")
-        assert faults(model_file(top={"name": value}))[0].startswith("name must be text")
-
-    @pytest.mark.parametrize("key", ["time", "forward_time"])
-    def test_a_body_layer_that_takes_no_time(self, model_file, key):
-        assert faults(model_file({key: 0})) == (
-            f"layers_description[0].{key} must be a number above 0 for a BODY layer (got 0)",
-        )
-
-    def test_two_recompute_times_that_differ(self, model_file):
-        assert faults(model_file({"recompute_time": 5, "recompute_time ": 6})) == (
-            "layers_description[0].recompute_time is given twice and differs "
-            "(5, and with a trailing blank 6); keep one",
-        )
-
     def test_two_layers_of_one_name(self, model_file):
         tail = {"name": "Dec", "type": "TAIL", "time": 1, "nb_layer": 1}
         assert faults(model_file(more=[tail])) == ("layer names must be unique (got 'Dec' 2 times)",)
@@ -310,47 +134,16 @@ class TestWhatIsRefused:
             "the BODY layers must be at most 1000000 together (got 1000004)",  # 4 + 10^6
         )
 
-    def test_a_backward_time_that_is_too_large_only_when_computed(self, model_file):
-        assert (
-            "layers_description[0]: backward_ms of none must be at most 1e+15"
-            in (faults(model_file({"time": 9e14}))[0])
-        )
-
     @pytest.mark.parametrize("value", [[], {}, 3, None, "x"])
     def test_layers_that_are_no_list(self, model_file, value):
         assert faults(model_file(top={"layers_description": value})) == (
             f"layers_description must be a list of at least one object (got {value!r})",
         )
 
-    @pytest.mark.parametrize(
-        ("tail", "words"),
-        [
-            ({"transient_mb": -1}, "[1].transient_mb must be a number of at least 0 (got -1)"),
-            ({"transient_mb": True}, "[1].transient_mb must be a number of at least 0 (got True)"),
-            ({"tied_to": 3}, "[1].tied_to must be text that is not empty (got 3)"),
-            ({"tied_to": "Out"}, "[1]: tied_to must name another layer (got 'Out', its own name)"),
-            ({"tied_to": "Emb", "nb_layer": 2}, "[1]: tied_to is for a layer with a count of 1 (got 2)"),
-        ],
-    )
-    def test_a_special_layer_that_can_not_be(self, model_file, tail, words):
-        entry = {"name": "Out", "type": "TAIL", "time": 1, "nb_layer": 1} | tail
-        assert faults(model_file(more=[entry])) == (f"layers_description{words}",)
-
     def test_a_tie_that_only_the_whole_file_shows_to_be_wrong(self, model_file):
         entry = {"name": "Out", "type": "TAIL", "time": 1, "nb_layer": 1, "tied_to": "Dec"}
         assert faults(model_file(more=[entry])) == (
             "layer 'Out' is tied to 'Dec', which must be a HEAD or TAIL (got BODY)",
-        )
-
-    def test_memory_for_a_moment_of_a_layer_that_the_plan_moves(self, model_file):
-        assert faults(model_file({"transient_mb": 7})) == (
-            "layers_description[0]: transient_mb is for HEAD and TAIL layers (got 7.0 for a BODY)",
-        )
-
-    def test_a_weight_gradient_that_takes_longer_than_its_backward(self, model_file):
-        assert faults(model_file({"time": 10, "weight_grad_time": 30})) == (
-            "layers_description[0]: weight_grad_ms must be at most the backward time with none, 20 ms "
-            "(got 30 ms)",
         )
 
     def test_layers_that_are_missing(self, model_file):
@@ -404,38 +197,3 @@ class TestWhatIsRefused:
             "layers_description[3] must be an object (got None)",
             "layer names must be unique (got 'Dec' 2 times)",
         )
-
-
-class TestWhatIsEstimated:
-    @pytest.mark.parametrize(
-        ("source", "costs"),
-        [
-            ("estimate", set(Cost)),
-            ("measured", set()),
-            (None, set()),
-            ({"time": "estimate", "memory_activation": "measured"}, {Cost.FORWARD}),
-            ({"memory_parameter": "estimate", "backward_time": "estimate"}, {Cost.PARAMETER, Cost.BACKWARD}),
-        ],
-    )
-    def test_one_word_marks_every_cost_and_an_object_some(self, model_file, source, costs):
-        path = model_file({"source": source})
-        assert body(path).estimated == costs
-        assert read_model(path).estimated == costs
-
-    def test_a_file_without_marks_has_no_estimates(self, model_file):
-        assert read_model(model_file()).estimated == set()
-
-    @pytest.mark.parametrize(
-        ("source", "words"),
-        [
-            ("guess", "must be 'estimate' or 'measured', or an object of them by key (got 'guess')"),
-            (True, "must be 'estimate' or 'measured', or an object of them by key (got True)"),
-            (["time"], "must be 'estimate' or 'measured', or an object of them by key (got ['time'])"),
-            ({"time": 3}, "must say 'estimate' or 'measured' of each key (got time 3)"),
-            ({"memory": "estimate"}, "knows no 'memory'; one of time, backward_time, weight_grad_time, "),
-        ],
-    )
-    def test_another_word_is_refused_beside_the_other_faults(self, model_file, source, words):
-        found = faults(model_file({"source": source, "nb_layer": 0}))
-        assert len(found) == 2
-        assert found[1].startswith(f"layers_description[0].source {words}")
