@@ -10,18 +10,17 @@ hold for, and every violation with the number of its problem; the exit code is 1
 """
 
 import argparse
-import multiprocessing
 import os
-import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from itertools import count, takewhile
 from pprint import pprint
 
 from sapp_ppb.planner.warm_up import compile_kernels
+from soak import tables
+from soak.workers import Lost, side_by_side
 from tests.laws.asked import Asked, is_repeatable
 from tests.laws.drawing import SIZES, drawn
 from tests.laws.laws import AN_ANSWER, LAWS, Tried, digest_of, try_laws
@@ -33,7 +32,8 @@ _HANGS_S = 300.0
 # Every so many problems one is planned once more, in a process of another hash seed, and the most.
 _AGAIN_EVERY, _MOST_AGAIN = 20, 500
 _IN_ANOTHER_PROCESS = "same bytes in another process"
-_STATUSES = ("optimal", "feasible", "infeasible", "no plan in time")
+_NO_ANSWER = "no answer"
+_STATUSES = ("optimal", "feasible", "infeasible", "no plan in time", _NO_ANSWER)
 
 
 def seconds_to_run() -> float:
@@ -57,38 +57,33 @@ def soak(first: int, seconds: float, processes: int) -> list[Tried]:
 
 
 def _side_by_side(first: int, seconds: float, processes: int) -> Iterator[Tried]:
-    """Try problems in processes of their own; one that ends or hangs is told by the numbers at work."""
+    """Try problems in processes of their own; one whose process ends or hangs broke a law too."""
     compile_kernels()
-    spawn, number = multiprocessing.get_context("spawn"), first
-    end = time.monotonic() + seconds
-    with ProcessPoolExecutor(processes, mp_context=spawn, initializer=compile_kernels) as pool:
-        at_work: dict[Future[Tried], int] = {}
-        while at_work or number == first or time.monotonic() < end:
-            while len(at_work) < processes and (number < first + processes or time.monotonic() < end):
-                at_work[pool.submit(try_laws, number)] = number
-                number += 1
-            done, _ = wait(at_work, timeout=_HANGS_S, return_when=FIRST_COMPLETED)
-            try:
-                yield from [each.result() for each in done]
-            except BrokenProcessPool:
-                yield from (_lost(each, "the process ended") for each in at_work.values())
-                return
-            if not done:
-                yield from (_lost(each, f"no answer in {_HANGS_S:g} s") for each in at_work.values())
-                for process in multiprocessing.active_children():
-                    os.kill(process.pid or 0, signal.SIGKILL)
-                return
-            at_work = {each: its for each, its in at_work.items() if each not in done}
+    results = side_by_side(
+        try_laws,
+        _numbers(first, time.monotonic() + seconds, processes),
+        processes=processes,
+        hangs_s=_HANGS_S,
+        prepare=compile_kernels,
+    )
+    for result in results:
+        yield _without_answer(result) if isinstance(result, Lost) else result
 
 
-def _lost(number: int, words: str) -> Tried:
+def _numbers(first: int, end: float, least: int) -> Iterator[int]:
+    """Count from the first number on until the time is over, but some at least."""
+    return takewhile(lambda number: number < first + least or time.monotonic() < end, count(first))
+
+
+def _without_answer(lost: Lost) -> Tried:
+    """Tell a problem of which nothing is known but its number: drawing it may be what ended the process."""
     return Tried(
-        number=number,
-        size=SIZES[0],
+        number=lost.number,
+        size="",
         schedule="",
-        status=_STATUSES[-1],
+        status=_NO_ANSWER,
         held=(),
-        broken={AN_ANSWER: words},
+        broken={AN_ANSWER: lost.why},
         digest=None,
         late_s=0.0,
     )
@@ -115,17 +110,17 @@ def table(found: list[Tried], again: list[Tried]) -> str:
     """Say how often each law had something to hold for, by the size of the problem, and what those were."""
     held = Counter((law, each.size) for each in (*found, *again) for law in (*each.held, *each.broken))
     statuses = Counter((each.status, each.size) for each in found)
-    sizes = Counter(each.size for each in found)
-    schedules = Counter(each.schedule for each in found)
+    schedules = Counter(each.schedule for each in found if each.schedule)
     latest = max(found, key=lambda each: each.late_s)
+    rows = [
+        _counted("problems", Counter(each.size for each in found)),
+        *(_counted(status, _of(statuses, status)) for status in _STATUSES),
+        *(_counted(law, _of(held, law)) for law in (*LAWS, _IN_ANOTHER_PROCESS)),
+        _counted("violations", Counter(e.size for e in (*found, *again) for _ in e.broken)),
+    ]
     return "\n".join(
         [
-            _row("", SIZES, "all"),
-            "|---|---|---|---|---|",
-            _counted("problems", sizes),
-            *(_counted(status, _of(statuses, status)) for status in _STATUSES),
-            *(_counted(law, _of(held, law)) for law in (*LAWS, _IN_ANOTHER_PROCESS)),
-            _counted("violations", Counter(e.size for e in (*found, *again) for _ in e.broken)),
+            tables.table(["", *SIZES, "all"], rows),
             "",
             "Problems by schedule: "
             + ", ".join(f"{name} {n:,}" for name, n in schedules.most_common())
@@ -135,16 +130,13 @@ def table(found: list[Tried], again: list[Tried]) -> str:
     )
 
 
-def _of(counted: Counter[tuple[str, str]], name: str) -> Counter[str]:
-    return Counter({size: counted[name, size] for size in SIZES})
+def _of(by_name: Counter[tuple[str, str]], name: str) -> Counter[str]:
+    return Counter({size: number for (named, size), number in by_name.items() if named == name})
 
 
-def _counted(name: str, by_size: Counter[str]) -> str:
-    return _row(name, [f"{by_size[size]:,}" for size in SIZES], f"{by_size.total():,}")
-
-
-def _row(name: str, cells: "list[str] | tuple[str, ...]", last: str) -> str:
-    return f"| {' | '.join((name, *cells, last))} |"
+def _counted(name: str, by_size: Counter[str]) -> list[object]:
+    """Make a row; all are more than the sizes together where that of a lost problem is not known."""
+    return [name, *(by_size[size] for size in SIZES), by_size.total()]
 
 
 def show(number: int) -> int:

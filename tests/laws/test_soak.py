@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from soak import laws as soak
+from soak.workers import Lost
 from tests.laws.laws import LAWS, try_laws
 from tests.pages import ROOT
 
@@ -48,6 +49,21 @@ def test_a_violation_is_printed_with_its_number_and_ends_in_1(capsys, monkeypatc
     printed = capsys.readouterr().out
     assert f"VIOLATION of 'every layer once' by problem {NUMBER}: one is missing" in printed
     assert f"repeat with: python -m soak.laws {NUMBER}" in printed
+
+
+def test_a_process_that_ended_is_a_violation_of_its_problem(capsys, monkeypatch, tried):
+    # Nothing is known of such a problem but its number, not even its size: it counts in the last column.
+    lost = Lost(number=NUMBER + 1, why="its process was ended by SIGKILL")
+    monkeypatch.undo()
+    monkeypatch.setenv("SAPP_PPB_SOAK_SECONDS", "0")
+    monkeypatch.setattr(soak, "first_number", lambda: NUMBER)
+    monkeypatch.setattr(soak, "side_by_side", lambda *_, **__: iter([tried, lost]))
+    assert soak.main([]) == 1
+    printed = capsys.readouterr().out
+    assert f"VIOLATION of 'an answer' by problem {NUMBER + 1}: its process was ended by SIGKILL" in printed
+    assert "| problems | 1 | 0 | 0 | 2 |" in printed
+    assert "| no answer | 0 | 0 | 0 | 1 |" in printed
+    assert "| violations | 0 | 0 | 0 | 1 |" in printed
 
 
 def test_other_bytes_in_another_process_are_a_violation(capsys, monkeypatch, tried):
