@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from sapp_ppb.cli import options
 from sapp_ppb.cli.main import app
+from sapp_ppb.cli.options.problem import FRAMEWORKS
 from sapp_ppb.targets import TARGETS
 from tests.cli.conftest import environment
 from tests.cli.verbs import HEAVY, OPTIONS, verbs
@@ -134,4 +134,4 @@ def test_usage_faults_are_said_on_stderr(words, said, run):
 
 
 def test_the_help_names_every_framework():
-    assert ", ".join(TARGETS) == options.FRAMEWORKS
+    assert ", ".join(TARGETS) == FRAMEWORKS
