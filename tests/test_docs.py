@@ -28,7 +28,7 @@ from sapp_ppb.readers.plans.plan_entry import TOP_KEYS as TOP
 from sapp_ppb.targets import TARGETS, PipelineConfig, target_named
 from sapp_ppb.writers import plan_to_json
 from sapp_ppb.writers.check_file import Checked, check_to_json
-from tests.cli.test_cli_options import OPTIONS
+from tests.cli.verbs import OPTIONS
 from tests.pages import shown
 
 DOCS = Path(__file__).parent.parent / "docs"

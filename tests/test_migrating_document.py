@@ -17,7 +17,7 @@ from sapp_ppb.readers import read_model
 from sapp_ppb.readers.older.init_yaml import read_init
 from sapp_ppb.readers.older.manual_plan import read_manual_plans
 from sapp_ppb.simulator import simulate
-from tests.cli.test_cli_options import OPTIONS
+from tests.cli.verbs import OPTIONS
 
 ROOT = Path(__file__).parent.parent
 SAPP = ROOT / "tests" / "data" / "sapp"

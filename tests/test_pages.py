@@ -17,7 +17,7 @@ from sapp_ppb.cli.main import app
 from sapp_ppb.report import canvas
 from sapp_ppb.writers import write_plan
 from tests.cli.conftest import BODY, HEAD, TAIL, environment
-from tests.cli.test_cli_options import OPTIONS
+from tests.cli.verbs import OPTIONS
 from tests.pages import DOCS, ROOT, Block, blocks, pages
 
 LLAMA = ROOT / "examples" / "llama2_70b.json"

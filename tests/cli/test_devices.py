@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from tests.cli.check.conftest import ALONE, EVEN
 from tests.cli.conftest import QUICK, SIZES, one_message
-from tests.cli.test_check import ALONE, EVEN
 
 SPEEDS = ("--stage-speed", "0.5,1")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sapp_ppb.cli.options import numbers, share
+from sapp_ppb.cli.options.values import numbers, share
 from sapp_ppb.errors import InputError
 
 

@@ -17,7 +17,7 @@ from sapp_ppb.planner.proof.fronts import FrontTooLargeError
 from sapp_ppb.planner.proof.patterns import TooManyPatternsError, list_patterns
 from sapp_ppb.problem import Problem
 from tests.cli.conftest import environment
-from tests.cli.test_cli_options import HEAVY, verbs
+from tests.cli.verbs import HEAVY, verbs
 
 NEVER_AT_FIRST = (
     *HEAVY,

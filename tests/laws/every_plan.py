@@ -8,6 +8,7 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.orders import in_order, orders_of
 from sapp_ppb.problem import Problem
+from sapp_ppb.schedules import Placement
 from tests.planner.brute_force import all_plans
 from tests.reference import reference
 
@@ -19,7 +20,8 @@ def least_ms(problem: Problem, *, reorder_stages: bool = False) -> float:
     nested = problem.target is not None
     free = problem.changed(fix=None, max_recompute_types=None, recompute_working_set=False)
     if nested:  # MindFormers has a layer in every cell, whatever the problem allows, but beside HEAD and TAIL
-        free = free.changed(min_layers_per_cell=1)
+        ends_last = Placement.V is not problem.order.placement  # of a TAIL on stage 0 it knows nothing
+        free = free.changed(min_layers_per_cell=1, empty_tail=problem.empty_tail and ends_last)
     every = all_plans(free, nested=nested)
     for index in np.argsort(every.makespan_ms, kind="stable").tolist():
         plan = Plan(problem=problem, counts=every.plan(index).counts)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sapp_ppb.cli.guard import FITS, say
-from sapp_ppb.cli.options import Force, ModelOutput, ModelPath
+from sapp_ppb.cli.options.output import Force, ModelOutput
+from sapp_ppb.cli.options.problem import ModelPath
 from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.cli.output_files import free_file
 

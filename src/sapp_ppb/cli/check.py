@@ -7,16 +7,14 @@ import typer
 
 from sapp_ppb.cli.given import given_fields
 from sapp_ppb.cli.guard import FITS, NOTHING_FITS, say
-from sapp_ppb.cli.options import (
+from sapp_ppb.cli.options.memory import ConstantMemory, MemoryLimit
+from sapp_ppb.cli.options.order import GroupOption, ScheduleOption
+from sapp_ppb.cli.options.planning import Seed
+from sapp_ppb.cli.options.problem import (
     FRAMEWORKS,
-    ConstantMemory,
-    GroupOption,
     HopTimeIfGiven,
-    MemoryLimit,
     MicroBatchesIfGiven,
     MinLayersIfGiven,
-    ScheduleOption,
-    Seed,
     StagesIfGiven,
     StageSpeed,
     StepExtraIfGiven,

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sapp_ppb.cli.options import Force, Gap, Output, Seed, TimeLimit, share
+from sapp_ppb.cli.options.output import Force, Output
+from sapp_ppb.cli.options.planning import Gap, Seed, TimeLimit
+from sapp_ppb.cli.options.values import share
 from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.cli.output_files import COMPARISON_FILES, free_folder, write_comparison
 from sapp_ppb.cli.plan import exit_code, planned

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sapp_ppb.cli.guard import FITS, NOTHING_FITS, say
-from sapp_ppb.cli.options import FRAMEWORKS, Force
+from sapp_ppb.cli.options.output import Force
+from sapp_ppb.cli.options.problem import FRAMEWORKS
 from sapp_ppb.cli.output import write_document
 from sapp_ppb.cli.output_files import free_files
 from sapp_ppb.errors import InputError

@@ -3,16 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from sapp_ppb.cli.options import (
-    AUTO,
-    flavour,
-    memory_margin,
-    micro_batch_group,
-    numbers,
-    order_file,
-    p2p_mode,
-    schedule_name,
-)
+from sapp_ppb.cli.options.memory import memory_margin
+from sapp_ppb.cli.options.order import AUTO, flavour, micro_batch_group, order_file, p2p_mode, schedule_name
+from sapp_ppb.cli.options.values import numbers
 from sapp_ppb.errors import InputError
 
 # How the text of an option becomes a field, for those whose text is not the field itself.

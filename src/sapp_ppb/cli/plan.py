@@ -8,24 +8,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sapp_ppb.cli.guard import FITS, NO_PLAN_IN_TIME, NOTHING_FITS, say
-from sapp_ppb.cli.options import (
+from sapp_ppb.cli.options.output import (
     AsJson,
-    FixPlan,
     Force,
-    Gap,
-    Keep,
     Output,
-    ReorderStages,
-    Seed,
     ShowTimeline,
-    TimeLimit,
     Tokens,
-    WarmStart,
-    kept_part,
     refuse_with_json,
-    share,
     tokens_per_micro_batch,
 )
+from sapp_ppb.cli.options.planning import (
+    FixPlan,
+    Gap,
+    Keep,
+    ReorderStages,
+    Seed,
+    TimeLimit,
+    WarmStart,
+    kept_part,
+)
+from sapp_ppb.cli.options.values import share
 from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.cli.output_files import SECOND_PLAN_FILE, free_folder, write_folder
 from sapp_ppb.cli.problem import note_missing_memory, takes_problem

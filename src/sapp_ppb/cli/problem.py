@@ -6,39 +6,43 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from sapp_ppb.cli.guard import say
-from sapp_ppb.cli.options import (
-    AUTO,
+from sapp_ppb.cli.options.memory import (
     ConstantMemory,
-    FlavourOption,
-    GroupOption,
-    HopTime,
-    Interleave,
     MaxRecomputeTypes,
     MemoryLimit,
     MemoryMargin,
-    MicroBatches,
-    MinLayers,
-    ModelPath,
+    RecomputeTypes,
+    WorkingSet,
+    memory_margin,
+    recompute_types,
+)
+from sapp_ppb.cli.options.order import (
+    AUTO,
+    FlavourOption,
+    GroupOption,
     OrderPath,
     OverlapFactor,
     P2PModeOption,
-    RecomputeTypes,
     ScheduleOption,
     SequenceChunks,
+    flavour,
+    micro_batch_group,
+    order_file,
+    p2p_mode,
+    schedule_name,
+)
+from sapp_ppb.cli.options.problem import (
+    HopTime,
+    Interleave,
+    MicroBatches,
+    MinLayers,
+    ModelPath,
     Stages,
     StageSpeed,
     StepExtra,
     Target,
-    WorkingSet,
-    flavour,
-    memory_margin,
-    micro_batch_group,
-    numbers,
-    order_file,
-    p2p_mode,
-    recompute_types,
-    schedule_name,
 )
+from sapp_ppb.cli.options.values import numbers
 from sapp_ppb.errors import InputError
 
 if TYPE_CHECKING:

@@ -5,16 +5,8 @@ from typing import Annotated
 import typer
 
 from sapp_ppb.cli.guard import FITS
-from sapp_ppb.cli.options import (
-    GroupOption,
-    Interleave,
-    MicroBatches,
-    OrderPath,
-    SequenceChunks,
-    Stages,
-    micro_batch_group,
-    order_file,
-)
+from sapp_ppb.cli.options.order import GroupOption, OrderPath, SequenceChunks, micro_batch_group, order_file
+from sapp_ppb.cli.options.problem import Interleave, MicroBatches, Stages
 from sapp_ppb.cli.output import write_document
 
 SHORT_HELP = "Print the order of a schedule."

@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sapp_ppb.cli.guard import FITS, NOTHING_FITS, say
-from sapp_ppb.cli.options import (
+from sapp_ppb.cli.options.memory import ConstantMemory, MemoryLimit
+from sapp_ppb.cli.options.order import GroupOption, ScheduleOption
+from sapp_ppb.cli.options.output import (
     AsJson,
-    ConstantMemory,
     Force,
-    GroupOption,
-    HopTimeIfGiven,
-    InterleaveIfGiven,
-    MemoryLimit,
-    MicroBatchesIfGiven,
-    MinLayersIfGiven,
-    ModelPath,
     Output,
-    PlanPath,
-    ScheduleOption,
     ShowTimeline,
-    StagesIfGiven,
-    StageSpeed,
-    StepExtraIfGiven,
     Tokens,
     refuse_with_json,
     tokens_per_micro_batch,
+)
+from sapp_ppb.cli.options.problem import (
+    HopTimeIfGiven,
+    InterleaveIfGiven,
+    MicroBatchesIfGiven,
+    MinLayersIfGiven,
+    ModelPath,
+    PlanPath,
+    StagesIfGiven,
+    StageSpeed,
+    StepExtraIfGiven,
 )
 from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.cli.output_files import free_file, free_folder, write_folder

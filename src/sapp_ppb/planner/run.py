@@ -17,12 +17,10 @@ from sapp_ppb.planner.answer import PROVEN, answer
 from sapp_ppb.planner.baselines import baselines
 from sapp_ppb.planner.met import tell_met
 from sapp_ppb.planner.proof.bounds import lower_bound
-from sapp_ppb.planner.proof.count_program import CountProgram
 from sapp_ppb.planner.proof.exact_chain import ExactChain
 from sapp_ppb.planner.proof.fronts import FrontTooLargeError
-from sapp_ppb.planner.proof.pattern_program import PatternProgram
-from sapp_ppb.planner.proof.patterns import TooManyPatternsError, list_patterns
-from sapp_ppb.planner.proof.tree import Tree
+from sapp_ppb.planner.proof.programs import programs_for
+from sapp_ppb.planner.proof.tree import Program, Tree
 from sapp_ppb.planner.search.annealing import Search, State
 from sapp_ppb.planner.search.budget import Budget
 from sapp_ppb.planner.search.side_by_side import side_by_side
@@ -47,8 +45,6 @@ _REFINING_MOVES = 30_000
 _FROM_KNOWN = 4
 # Moves among plans of equal makespan at the end: a share of all, as a divisor, and the most.
 _POLISHED, _POLISHING_MOVES = 20, 20_000
-# Cells beyond which counts prove more in the same time than patterns do.
-_MOST_CELLS = 64
 # Seeds of searches side by side are this far apart.
 _SEEDS = 7_919
 # Plans besides the best one that are remembered.
@@ -213,27 +209,39 @@ class Run:
         return self._reason_to_stop()
 
     def _branch(self, search: Search) -> StoppedBy | None:
-        """Raise the bound, and meet better plans, by branch and bound over patterns."""
+        """Raise the bound, and meet better plans, by branch and bound."""
         if not self.budget.work or self.best is None:
             return None
         self._report("proof")
+        left, deadline = self.budget.work, self.started + self.budget.stop_s
+        programs = programs_for(self.problem, self.best.step_ms, deadline, tell_apart=self.budget.tell_apart)
         try:
-            tree = self._tree(self.best)
-            deadline = self.started + self.budget.stop_s
-            progressing = tree.run(self.budget.work, deadline, first_work=self.budget.first_work)
-            for number, progress in enumerate(progressing):
-                self.bound_ms = max(self.bound_ms, progress.bound_ms)
-                if progress.plan is not None:
-                    self._consider(progress.plan)
-                if progress.layers is not None and number % _GUIDED_EVERY == 0:
-                    self._search_near(search, progress.layers)
-                    tree.lower_cutoff(self.best.step_ms)
-                self._report("proof")
-                if reason := self._reason_to_stop():
-                    return reason
+            for program, share in programs:
+                stop = self._branch_on(program, search, int(share * left))
+                left -= program.work
+                if stop or left <= 0:
+                    return stop
         except SolverError as error:
             warnings.warn(f"no proof: {error}", PlannerNote, stacklevel=2)
         return self._reason_to_stop()
+
+    def _branch_on(self, program: Program[Any, Any], search: Search, work: int) -> StoppedBy | None:
+        """Branch and bound over one program."""
+        assert self.best is not None, "a plan to beat"  # noqa: S101
+        tree = Tree(program, self.best.step_ms, price(self.best.plan).times_ms)
+        deadline = self.started + self.budget.stop_s
+        progressing = tree.run(work, deadline, first_work=self.budget.first_work)
+        for number, progress in enumerate(progressing):
+            self.bound_ms = max(self.bound_ms, progress.bound_ms)
+            if progress.plan is not None:
+                self._consider(progress.plan)
+            if progress.layers is not None and number % _GUIDED_EVERY == 0:
+                self._search_near(search, progress.layers)
+                tree.lower_cutoff(self.best.step_ms)
+            self._report("proof")
+            if reason := self._reason_to_stop():
+                return reason
+        return None
 
     def _search_near(self, search: Search, layers: NDArray[np.float64]) -> None:
         """Search near fractional numbers of layers a cell; longer where that finds a better plan."""
@@ -245,17 +253,6 @@ class Run:
         self._take(search, state)
         if self.best is not before:
             self._take_all(search, search.refine(state, _REFINING_MOVES))
-
-    def _tree(self, best: Timeline) -> Tree[Any, Any]:
-        """Branch and bound over patterns where they can be listed, over counts elsewhere."""
-        cutoff, centre = best.step_ms, price(best.plan).times_ms
-        if self.problem.cells > _MOST_CELLS:
-            return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
-        try:
-            patterns = list_patterns(self.problem, cutoff, self.started + self.budget.stop_s)
-        except TooManyPatternsError:
-            return Tree(CountProgram(self.problem, cutoff), cutoff, centre)
-        return Tree(PatternProgram(self.problem, patterns, cutoff), cutoff, centre)
 
     def _take_baselines(self) -> None:
         """Take what people do anyway, where it fits and the target can say it."""

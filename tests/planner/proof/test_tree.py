@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from sapp_ppb.planner.alike import joined_equal, joined_near
 from sapp_ppb.planner.proof.count_program import CountProgram
 from sapp_ppb.planner.proof.pattern_program import PatternProgram
 from sapp_ppb.planner.proof.patterns import list_patterns
@@ -30,6 +32,26 @@ def over_patterns(case: Case, cutoff_ms: float) -> Tree[Any, Any]:
 
 def over_counts(case: Case, cutoff_ms: float) -> Tree[Any, Any]:
     return Tree(CountProgram(case.problem, cutoff_ms), cutoff_ms, case.centre(cutoff_ms))
+
+
+def over_neighbours(case: Case, cutoff_ms: float, most: int, *, counts: bool) -> Tree[Any, Any]:
+    near = joined_near(case.problem, most)
+    centre = case.centre(cutoff_ms)
+    if counts:
+        return Tree(CountProgram(near.problem, cutoff_ms, near), cutoff_ms, centre)
+    patterns = list_patterns(near.problem, cutoff_ms)
+    return Tree(PatternProgram(near.problem, patterns, cutoff_ms, near), cutoff_ms, centre)
+
+
+def with_entries_apart(problem: Problem) -> Problem:
+    """Give every layer an entry of its own."""
+    apart = [
+        replace(layer, name=f"{layer.name} {number}", count=1)
+        for layer in problem.model.bodies
+        for number in range(layer.count)
+    ]
+    layers = (*problem.model.heads, *apart, *problem.model.tails)
+    return problem.changed(model=replace(problem.model, layers=layers))
 
 
 def false_bounds(case: Case, cutoff_ms: float, progress: list[TreeProgress]) -> Iterator[str]:
@@ -72,6 +94,35 @@ def test_the_tree_over_counts_never_bounds_above_the_optimum():
         for text in false_bounds(case, cut, list(over_counts(case, cut).run(_ENOUGH, math.inf)))
     ]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("counts", [False, True])
+@pytest.mark.parametrize("most", [1, 2])
+def test_neighbours_joined_at_their_least_costs_never_bound_above_the_optimum(most, counts):
+    joined, found = 0, list[str]()
+    for case in cases():
+        for cut in case.cutoffs():
+            tree = over_neighbours(case, cut, most, counts=counts)
+            found += false_bounds(case, cut, list(tree.run(_ENOUGH, math.inf)))
+            joined += not joined_near(case.problem, most).is_exact
+    assert not found, "\n".join(found)
+    assert joined > 10
+
+
+def test_entries_that_cost_the_same_are_proven_as_one():
+    """Plans come back in the entries that were asked for, and are as fast as is said."""
+    for case in cases(SOAK or 60):
+        apart = with_entries_apart(case.problem)
+        grouped = joined_equal(apart)
+        cutoff = 1.5 * case.optimum_ms
+        patterns = list_patterns(grouped.problem, cutoff)
+        tree = Tree(PatternProgram(grouped.problem, patterns, cutoff, grouped), cutoff, case.centre(cutoff))
+        progress = list(tree.run(_ENOUGH, math.inf))
+        assert progress[-1].bound_ms == pytest.approx(case.optimum_ms, rel=_PROVEN), case.where(cutoff)
+        plans = [each.plan for each in progress if each.plan is not None]
+        assert all(plan.problem is apart for plan in plans)
+        fastest = min(simulate(plan).step_ms for plan in plans if simulate(plan).fits_memory)
+        assert fastest == pytest.approx(case.optimum_ms, rel=_PROVEN), case.where(cutoff)
 
 
 def test_a_stop_at_any_time_leaves_a_bound():

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sapp_ppb.cli.guard import FITS, say
-from sapp_ppb.cli.options import Force, MicroBatchesIfGiven, StagesIfGiven, recompute_types
+from sapp_ppb.cli.options.memory import recompute_types
+from sapp_ppb.cli.options.output import Force
+from sapp_ppb.cli.options.problem import MicroBatchesIfGiven, StagesIfGiven
 from sapp_ppb.cli.output import write_document
 from sapp_ppb.cli.output_files import free_file
 from sapp_ppb.errors import InputError

@@ -8,7 +8,7 @@ import typer
 
 from sapp_ppb.cli.costs.measured import deliver
 from sapp_ppb.cli.guard import FITS
-from sapp_ppb.cli.options import Force, ModelJson, ModelOutput
+from sapp_ppb.cli.options.output import Force, ModelJson, ModelOutput
 from sapp_ppb.cli.output_files import free_file
 from sapp_ppb.errors import InputError
 

@@ -8,7 +8,8 @@ import typer
 
 from sapp_ppb.cli.costs.measured import deliver
 from sapp_ppb.cli.guard import FITS, say
-from sapp_ppb.cli.options import Force, MicroBatchesIfGiven, ModelJson, ModelOutput
+from sapp_ppb.cli.options.output import Force, ModelJson, ModelOutput
+from sapp_ppb.cli.options.problem import MicroBatchesIfGiven
 from sapp_ppb.cli.output import write_result
 from sapp_ppb.cli.output_files import free_file
 from sapp_ppb.cli.progress import ShareLine

@@ -7,7 +7,8 @@ import typer
 
 from sapp_ppb.cli.costs.measured import deliver
 from sapp_ppb.cli.guard import FITS
-from sapp_ppb.cli.options import Force, ModelJson, ModelOutput, whole_numbers
+from sapp_ppb.cli.options.output import Force, ModelJson, ModelOutput
+from sapp_ppb.cli.options.values import whole_numbers
 from sapp_ppb.cli.output_files import free_file
 
 GALVATRON_SHORT_HELP = "Times and memory from a profile of Galvatron."

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sapp_ppb.cli.options import ModelPath, WorkingSet
+from sapp_ppb.cli.options.memory import WorkingSet
+from sapp_ppb.cli.options.problem import ModelPath
 
 if TYPE_CHECKING:
     from sapp_ppb.costs import RecomputeType

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sapp_ppb.cli.guard import FITS, NO_PLAN_IN_TIME, NOTHING_FITS, say
-from sapp_ppb.cli.options import Force, Output
+from sapp_ppb.cli.options.output import Force, Output
 from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.cli.progress import SweepLine
 from sapp_ppb.cli.sweep.options import Address, Backend, Everything, Workers, takes_grid

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from sapp_ppb.costs import Recompute
 from sapp_ppb.fix import PlaceRule
 from sapp_ppb.plan import Plan
+from sapp_ppb.planner.alike import Grouped
 from sapp_ppb.planner.proof.path_program import PathProgram
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator.memory import problem_rows
@@ -76,16 +77,19 @@ class CountProgram(PathProgram):
     ----------
     cutoff_ms
         Makespan of the best plan known.
+    grouped
+        As of ``PathProgram``.
     """
 
-    def __init__(self, problem: Problem, cutoff_ms: float) -> None:
-        super().__init__(problem, cutoff_ms, devex=True)
+    def __init__(self, problem: Problem, cutoff_ms: float, grouped: Grouped | None = None) -> None:
+        super().__init__(problem, cutoff_ms, grouped, devex=True)
         self._tables = layer_tables(problem)
         self._most = _most_layers(problem, self._tables, cutoff_ms)
         self._typed = self._add_types()
         self._cell, self._stage = self._add_counts()
         self._ended = self._add_order()
         self._add_memory()
+        self._add_totals()
         self._levels = [
             list(self._ended.values()),
             list(self._stage.values()),
@@ -115,7 +119,8 @@ class CountProgram(PathProgram):
             for columns, fixed, prices in zip(self._times, tables.fixed.times_ms, by_type, strict=False):
                 terms = {column: float(prices[k, r] / self._unit) for (k, r, _), column in here.items()}
                 side = -float(fixed[cell]) / self._unit
-                program.add_row({**terms, int(columns[cell]): -1.0}, side, side)
+                row = {**terms, int(columns[cell]): -1.0}
+                program.add_row(row, side + self._shortest, side)
         return typed
 
     def _keep_recompute(self, typed: dict[tuple[int, int, int], int]) -> None:

@@ -6,6 +6,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from sapp_ppb.planner.alike import Grouped
 from sapp_ppb.planner.proof.cuts import PathCut
 from sapp_ppb.planner.proof.highs import LinearProgram, Solution
 from sapp_ppb.problem import Problem
@@ -31,6 +32,8 @@ class PathProgram:
     ----------
     cutoff_ms
         Makespan of the best plan known; sets the program's unit.
+    grouped
+        The problem that this one was made of by joining entries; None where nothing was joined.
     devex
         As of ``LinearProgram``.
 
@@ -40,8 +43,12 @@ class PathProgram:
         Simplex iterations times rows so far, for the budget.
     """
 
-    def __init__(self, problem: Problem, cutoff_ms: float, *, devex: bool = False) -> None:
+    def __init__(
+        self, problem: Problem, cutoff_ms: float, grouped: Grouped | None = None, *, devex: bool = False
+    ) -> None:
         self.problem = problem
+        # Joined to entries at their least costs, its solutions are no plans, and cells may take longer.
+        self._surplus = None if grouped is None or grouped.is_exact else grouped
         self.work = 0
         self._unit = cutoff_ms / UNITS
         self._program = LinearProgram(devex=devex)
@@ -89,6 +96,18 @@ class PathProgram:
         if solution.bound == -math.inf:
             raise OutOfWorkError
         return solution
+
+    def _add_totals(self) -> None:
+        """State that all cells together take no less than all layers do, where some costs are least ones."""
+        if self._surplus is None:
+            return
+        for columns, total_ms in zip(self._times, self._surplus.total_ms, strict=False):
+            self._program.add_row(dict.fromkeys(columns.tolist(), 1.0), lower=float(total_ms) / self._unit)
+
+    @property
+    def _shortest(self) -> float:
+        """How far a cell's time may be above that of its layers, as the lower end of a row."""
+        return 0.0 if self._surplus is None else -math.inf
 
     def _times_of(self, values: Floats) -> Floats:
         """F, B and W of the cells in a solution, milliseconds, W zero where nothing is priced by it."""

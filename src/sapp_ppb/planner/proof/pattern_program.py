@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sapp_ppb.plan import Plan
+from sapp_ppb.planner.alike import Grouped
 from sapp_ppb.planner.proof.path_program import PathProgram
 from sapp_ppb.planner.proof.pattern_splits import (
     Region,
@@ -31,7 +32,7 @@ from sapp_ppb.planner.proof.pattern_splits import (
     region_splits,
     regions_without,
 )
-from sapp_ppb.planner.proof.patterns import StagePatterns
+from sapp_ppb.planner.proof.patterns import StagePatterns, with_surplus
 from sapp_ppb.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -80,11 +81,20 @@ class PatternProgram(PathProgram):
     ----------
     cutoff_ms
         Makespan of the best plan known; sets the program's unit.
+    grouped
+        As of ``PathProgram``.
     """
 
-    def __init__(self, problem: Problem, patterns: list[StagePatterns], cutoff_ms: float) -> None:
-        super().__init__(problem, cutoff_ms)
-        self.patterns = patterns
+    def __init__(
+        self,
+        problem: Problem,
+        patterns: list[StagePatterns],
+        cutoff_ms: float,
+        grouped: Grouped | None = None,
+    ) -> None:
+        super().__init__(problem, cutoff_ms, grouped)
+        self._grouped = grouped
+        self.patterns = patterns if self._surplus is None else with_surplus(patterns, self._surplus)
         self._add_rows()
         self._first_cut = self._program.rows
         self._penalised = self._add_penalties()
@@ -92,8 +102,8 @@ class PatternProgram(PathProgram):
         self._columns: list[tuple[int, int]] = []
         self._is_column = [np.zeros(len(each.layers), dtype=bool) for each in patterns]
         self._region: Region = self.whole_region()
-        self._entries = [self._stage_entries(each) for each in patterns]
-        self._features = pattern_features(patterns)
+        self._entries = [self._stage_entries(each) for each in self.patterns]
+        self._features = pattern_features(self.patterns)
 
     def whole_region(self) -> Region:
         """All patterns of all stages."""
@@ -102,7 +112,8 @@ class PatternProgram(PathProgram):
     def _add_rows(self) -> None:
         program, problem = self._program, self.problem
         for column in self._times.ravel().tolist():
-            program.add_row({column: -1.0}, 0.0, 0.0)
+            program.add_row({column: -1.0}, self._shortest, 0.0)
+        self._add_totals()
         self._stage_row = program.rows
         for _ in range(problem.stages):
             program.add_row({}, 1.0, 1.0)
@@ -222,7 +233,7 @@ class PatternProgram(PathProgram):
             bound_ms=bound_ms,
             times_ms=self._times_of(values),
             shares=shares,
-            is_whole=not missing and all(len(each) == 1 for each in used),
+            is_whole=self._surplus is None and not missing and all(len(each) == 1 for each in used),
             reduced=tuple(costs * self._unit for costs in reduced),
             layers=self._layers(shares),
         )
@@ -262,4 +273,6 @@ class PatternProgram(PathProgram):
         counts = np.zeros((entries, len(self.problem.model.types), self.problem.cells), dtype=np.int64)
         for each, (used, _) in zip(self.patterns, point.shares, strict=True):
             counts[:, :, each.cells] = each.counts(int(used[0]), entries)
-        return Plan(problem=self.problem, counts=counts)
+        if self._grouped is None:
+            return Plan(problem=self.problem, counts=counts)
+        return Plan(problem=self._grouped.source, counts=self._grouped.spread(counts))

@@ -10,11 +10,12 @@ since no path gets longer when a backward gets shorter.
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sapp_ppb.planner.alike import Grouped
 from sapp_ppb.planner.proof.front_kernel import sieve
 from sapp_ppb.planner.proof.fronts import CellFronts, FrontTooLargeError, Run, cell_fronts, run_between
 from sapp_ppb.problem import Problem
@@ -97,7 +98,9 @@ class StagePatterns:
         return np.stack(per_chunk, axis=2)
 
 
-def list_patterns(problem: Problem, cutoff_ms: float, deadline: float = math.inf) -> list[StagePatterns]:
+def list_patterns(
+    problem: Problem, cutoff_ms: float, deadline: float = math.inf, share: float = 1.0
+) -> list[StagePatterns]:
     """
     List the patterns of every stage that can be in a plan as fast as a cutoff.
 
@@ -105,6 +108,8 @@ def list_patterns(problem: Problem, cutoff_ms: float, deadline: float = math.inf
     ----------
     deadline
         Time of ``time.monotonic`` at which to give up.
+    share
+        Share of the usual number of patterns, and of combinations to look at, that are too many.
 
     Raises
     ------
@@ -117,21 +122,41 @@ def list_patterns(problem: Problem, cutoff_ms: float, deadline: float = math.inf
     patterns = []
     try:
         for stage in range(problem.stages):
-            patterns.append(_Stage(problem, tables, stage, slowest[stage], deadline).patterns(fronts))
-            if sum(len(each.layers) for each in patterns) > _MOST_PATTERNS:
+            each = _Stage(problem, tables, stage, slowest[stage], deadline, share)
+            patterns.append(each.patterns(fronts))
+            if sum(len(each.layers) for each in patterns) > share * _MOST_PATTERNS:
                 raise TooManyPatternsError
     except FrontTooLargeError as error:
         raise TooManyPatternsError from error
     return _without_slow(problem, patterns, cutoff_ms, deadline)
 
 
+def with_surplus(patterns: list[StagePatterns], grouped: Grouped) -> list[StagePatterns]:
+    """Add to every cell what its layers take beyond the least costs of their groups, at least."""
+    most = max((int(each.layers.max(initial=0)) for each in patterns), default=0)
+    surplus = grouped.least_surplus_ms(most)
+    of_group = np.arange(surplus.shape[1])
+    return [
+        # Shape (3, patterns, V, groups), summed over the groups.
+        replace(each, times_ms=each.times_ms + surplus[:, of_group, each.layers].sum(axis=3).swapaxes(0, 1))
+        for each in patterns
+    ]
+
+
 class _Stage:
     """Combines the options of a stage's chunks."""
 
     def __init__(
-        self, problem: Problem, tables: LayerTables, stage: int, slowest_ms: float, deadline: float
+        self,
+        problem: Problem,
+        tables: LayerTables,
+        stage: int,
+        slowest_ms: float,
+        deadline: float,
+        share: float,
     ) -> None:
         fixed, self._deadline = tables.fixed, deadline
+        self._most_combinations, self._most_patterns = share * _MOST_COMBINATIONS, share * _MOST_PATTERNS
         self._cells = problem.cells_of(stage)
         self._problem, self._tables, self._slowest_ms = problem, tables, slowest_ms
         self._live = problem_rows(problem)[stage]
@@ -146,7 +171,7 @@ class _Stage:
         layers, activation, again, backward = zip(*(self._columns(each) for each in choices), strict=True)
         options = np.zeros((1, 0), dtype=np.int64)
         for each in choices:
-            if len(options) * len(each) > _MOST_COMBINATIONS:
+            if len(options) * len(each) > self._most_combinations:
                 raise TooManyPatternsError
             grown = np.repeat(options, len(each), axis=0)
             options = np.column_stack([grown, np.tile(np.arange(len(each)), len(options))])
@@ -158,7 +183,7 @@ class _Stage:
         times = np.stack([backward[chunk][options[:, chunk]] for chunk in picked], axis=1)
         self._look_at_the_clock()
         options = options[_unbeaten(_groups(choices, options), times)]
-        if len(options) > _MOST_PATTERNS:
+        if len(options) > self._most_patterns:
             raise TooManyPatternsError
         stacked = np.stack([layers[chunk][options[:, chunk]] for chunk in picked], axis=1)
         times = np.stack([backward[chunk][options[:, chunk]] for chunk in picked], axis=1)

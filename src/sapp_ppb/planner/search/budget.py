@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sapp_ppb.planner.alike import MOST_GROUPS, may_join
 from sapp_ppb.problem import Problem
 
 # Seconds of one move: its own work, then a share for every op that may be timed, every layer
@@ -46,6 +47,8 @@ class Budget:
         Moves of the search.
     work
         Units of linear programming for branch and bound; 0 where there is to be none.
+    tell_apart
+        Whether a program may have columns for every entry in every cell.
     first_work
         Units that its first program alone may take where that is more.
     stop_s
@@ -54,6 +57,7 @@ class Budget:
 
     moves: int
     work: int
+    tell_apart: bool
     first_work: int
     stop_s: float
 
@@ -87,15 +91,17 @@ def budget_for(problem: Problem, time_limit_s: float, patience: float = 1.0) -> 
     move_s -= _PER_FAR_ENTRY_S * max(len(model.bodies) - _NEAR_ENTRIES, 0)
     seconds = _USED * time_limit_s
     searched, is_long = seconds, ops >= _LONG
-    if problem.interleave > 1 and len(model.bodies) * problem.cells < max(
-        _WIDE, _WIDER_A_SECOND * time_limit_s
-    ):
+    most_columns = max(_WIDE, _WIDER_A_SECOND * time_limit_s)
+    tell_apart = len(model.bodies) * problem.cells < most_columns
+    joined = MOST_GROUPS * problem.cells < most_columns and may_join(problem)
+    if problem.interleave > 1 and (tell_apart or joined):
         share = _SEARCHED_LONG if is_long else _SEARCHED
         searched = max(min(seconds / 2, _SEARCHED_S), share * seconds)
     work = int((seconds - searched) * min(_WORK_A_SECOND, _WORK_OF_CELLS / problem.cells))
     return Budget(
         moves=max(100, int(searched / move_s)),
         work=work,
+        tell_apart=tell_apart,
         first_work=(_FIRST_LONG if is_long else _FIRST) * work,
         stop_s=patience * (time_limit_s + max(_LATE * time_limit_s, _LATER_S)),
     )

@@ -1,0 +1,1 @@
+"""Options that verbs share, by what they are about, and how their text becomes values."""
