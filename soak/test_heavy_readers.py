@@ -40,6 +40,7 @@ def test_heavy_files_are_read_or_refused_in_bounds(tmp_path, capsys):
     process.close()
     with capsys.disabled():
         print(
-            f"\n{counted(FILES, counts)}\n\nThe longest took {most_s:.1f} s of work, the largest {most_mb:.0f} MB."
+            f"\n{counted(FILES, counts)}\n\n"
+            f"The longest took {most_s:.1f} s of work, the largest {most_mb:.0f} MB."
         )
     assert not wrong, wrong

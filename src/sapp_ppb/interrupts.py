@@ -17,6 +17,12 @@ def stop_as_by_ctrl_c() -> None:
             signal.signal(number, signal.default_int_handler)
 
 
+def stop_no_more() -> None:
+    """Let nothing stop what the interpreter does at its end, when all is said and written."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
+
+
 @contextmanager
 def held_interrupts(*, patient: bool = False) -> Iterator[Callable[[], bool]]:
     """

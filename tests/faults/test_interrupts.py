@@ -5,6 +5,7 @@ import os
 import pty
 import select
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -19,7 +20,7 @@ import sapp_ppb.__main__ as entry
 from sapp_ppb.cli.main import app
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError
-from sapp_ppb.interrupts import held_interrupts, stop_as_by_ctrl_c
+from sapp_ppb.interrupts import STOPPING, held_interrupts, stop_as_by_ctrl_c
 from sapp_ppb.plan import StoppedBy
 from sapp_ppb.planner import plan_pipeline, plan_schedules, with_cost_of_target
 from sapp_ppb.planner.every_schedule import schedule_problems
@@ -28,6 +29,7 @@ from sapp_ppb.planner.proof.highs import LinearProgram
 from sapp_ppb.problem import Problem
 from sapp_ppb.readers import read_model
 from sapp_ppb.simulator import simulate
+from tests.cli.conftest import environment
 from tests.faults.conftest import begun, left_over
 
 # Two chunks and several recompute types: never proven within a minute, so an interrupt always comes before.
@@ -98,10 +100,28 @@ def test_an_interrupt_outside_of_any_verb_is_one_line(monkeypatch, capsys, place
 
     monkeypatch.setattr(f"sapp_ppb.cli.older_flags.Verbs.{place}", interrupted)
     monkeypatch.setattr("sys.argv", ["sapp-ppb", "schedule", "1f1b", "-s", "2", "-mb", "2"])
-    monkeypatch.setattr("sapp_ppb.interrupts.stop_as_by_ctrl_c", lambda: None)
+    for name in ("stop_as_by_ctrl_c", "stop_no_more"):
+        monkeypatch.setattr(f"sapp_ppb.interrupts.{name}", lambda: None)
     with pytest.raises(SystemExit) as end:
         entry.main()
     assert (end.value.code, capsys.readouterr().err) == (3, "error: interrupted\n")
+
+
+@pytest.mark.parametrize("number", STOPPING)
+def test_an_interrupt_after_the_command_changes_nothing(number):
+    """What the interpreter does at its end showed a traceback of Python's, after all was written."""
+    program = (
+        "import atexit, os, sys\n"
+        f"atexit.register(os.kill, os.getpid(), {int(number)})\n"
+        "from sapp_ppb.__main__ import main\n"
+        "sys.argv = ['sapp-ppb', 'schedule', '1f1b', '-s', '2', '-mb', '2']\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "F0" in done.stdout
 
 
 @contextmanager
