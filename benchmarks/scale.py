@@ -25,25 +25,28 @@ from sapp_ppb.schedules import ScheduleName, build_schedule
 from sapp_ppb.simulator.graph import graph_of
 
 TIME_LIMIT_S = 10.0
-# Layers, whether each has costs of its own, stages, chunks, micro-batches, fewest layers of a cell.
+# Layers, share by which the costs of each are apart from the usual at most, stages, chunks,
+# micro-batches, fewest layers of a cell.
 CASES = {
-    "S64 V4 M512, 128 layers": (128, False, 64, 4, 512, 0),
-    "S64 V4 M512, 192 layers": (192, False, 64, 4, 512, 0),
-    "S64 V4 M512, 200 layers": (200, False, 64, 4, 512, 0),
-    "S8 V1 M64, 61 kinds": (61, True, 8, 1, 64, 1),
-    "S8 V2 M64, 61 kinds": (61, True, 8, 2, 64, 1),
-    "S16 V2 M32, 61 kinds": (61, True, 16, 2, 32, 1),
-    "S16 V1 M64, 500 layers": (500, False, 16, 1, 64, 1),
-    "S16 V2 M64, 500 layers": (500, False, 16, 2, 64, 1),
-    "S64 V1 M256, 500 layers": (500, False, 64, 1, 256, 1),
-    "S16 V1 M64, 500 kinds": (500, True, 16, 1, 64, 1),
-    "S16 V2 M64, 500 kinds": (500, True, 16, 2, 64, 1),
+    "S64 V4 M512, 128 layers": (128, 0.0, 64, 4, 512, 0),
+    "S64 V4 M512, 192 layers": (192, 0.0, 64, 4, 512, 0),
+    "S64 V4 M512, 200 layers": (200, 0.0, 64, 4, 512, 0),
+    "S8 V1 M64, 61 kinds": (61, 0.5, 8, 1, 64, 1),
+    "S8 V2 M64, 61 kinds": (61, 0.5, 8, 2, 64, 1),
+    "S16 V2 M32, 61 kinds": (61, 0.5, 16, 2, 32, 1),
+    "S8 V2 M64, 61 measured": (61, 0.05, 8, 2, 64, 1),
+    "S16 V2 M32, 61 measured": (61, 0.05, 16, 2, 32, 1),
+    "S16 V1 M64, 500 layers": (500, 0.0, 16, 1, 64, 1),
+    "S16 V2 M64, 500 layers": (500, 0.0, 16, 2, 64, 1),
+    "S64 V1 M256, 500 layers": (500, 0.0, 64, 1, 256, 1),
+    "S16 V1 M64, 500 kinds": (500, 0.5, 16, 1, 64, 1),
+    "S16 V2 M64, 500 kinds": (500, 0.5, 16, 2, 64, 1),
 }
 # Stages, chunks and micro-batches of orders, each four times as long as the one before.
 ORDERS = ((16, 2, 64), (32, 2, 128), (32, 4, 256), (64, 4, 512))
 
 
-def large_problem(layers, distinct, stages, chunks, micro_batches, least):
+def large_problem(layers, spread, stages, chunks, micro_batches, least):
     """Give layers, alike or each with costs of its own, a limit that makes some of them recompute."""
     draw = random.Random(1)
     full = {Recompute.FULL: 4.0}
@@ -51,14 +54,14 @@ def large_problem(layers, distinct, stages, chunks, micro_batches, least):
         layer_from_times(
             name=f"L{number}",
             kind=LayerKind.BODY,
-            count=1 if distinct else layers,
-            forward_ms=draw.uniform(5, 15) if distinct else 10.0,
+            count=1 if spread else layers,
+            forward_ms=10.0 * draw.uniform(1 - spread, 1 + spread),
             parameter_mb=300.0,
-            activation_mb={Recompute.NONE: draw.uniform(40, 80)} | full
-            if distinct
+            activation_mb={Recompute.NONE: 60.0 * draw.uniform(1 - spread / 1.5, 1 + spread / 1.5)} | full
+            if spread
             else {Recompute.NONE: 60.0, Recompute.SELECTIVE: 40.0} | full,
         )
-        for number in range(layers if distinct else 1)
+        for number in range(layers if spread else 1)
     ]
     head = layer_from_times(name="embedding", kind=LayerKind.HEAD, forward_ms=5.0, parameter_mb=500.0)
     tail = layer_from_times(name="output", kind=LayerKind.TAIL, forward_ms=12.0, parameter_mb=500.0)

@@ -30,7 +30,7 @@ from sapp_ppb.cli.options.planning import (
 from sapp_ppb.cli.options.values import share
 from sapp_ppb.cli.output import write_document, write_result
 from sapp_ppb.cli.output_files import SECOND_PLAN_FILE, free_folder, write_folder
-from sapp_ppb.cli.problem import note_missing_memory, takes_problem
+from sapp_ppb.cli.problem import note_what_is_odd, takes_problem
 from sapp_ppb.cli.progress import ProgressLine
 from sapp_ppb.interrupts import held_interrupts
 
@@ -115,7 +115,7 @@ def plan(
             problem = _fixed(problem, fix, part)
         known = None if warm_start is None else _plan_in(warm_start, problem)
         outcome = planned(problem, **options, warm_start=known, reorder_stages=reorder_stages)
-    note_missing_memory(problem)
+    note_what_is_odd(problem)
     _note_gigabytes(outcome)
     with held_interrupts():  # the plan is there: it is written and printed before a Ctrl-C comes through
         timeline = None if outcome.plan is None else simulate(outcome.plan)

@@ -43,6 +43,7 @@ from sapp_ppb.cli.options.problem import (
     Target,
 )
 from sapp_ppb.cli.options.values import numbers
+from sapp_ppb.costs.checks import shown
 from sapp_ppb.errors import InputError
 
 if TYPE_CHECKING:
@@ -111,12 +112,30 @@ def given_problem(
         recompute_working_set=recompute_working_set,
         p2p_ms=numbers("--p2p", p2p, "ms"),
         min_layers_per_cell=min_layers,
-        target=target,
+        target=_known(target),
         stage_speed=None
         if stage_speed is None
         else numbers("--stage-speed", stage_speed, "times the measured speed"),
         step_extra_ms=numbers("--step-extra", step_extra, "ms"),
     )
+
+
+def _known(target: str | None) -> str | None:
+    from sapp_ppb.targets import TARGETS
+
+    if target is not None and target not in TARGETS:
+        raise InputError("--target", [f"{shown(target)} is unknown; one of {', '.join(TARGETS)}"])
+    return target
+
+
+def note_what_is_odd(problem: "Problem") -> None:
+    """Say on stderr what is not asked for, or asked for by mistake."""
+    note_missing_memory(problem)
+    if problem.micro_batches < problem.stages:
+        say(
+            f"note: {problem.stages} stages wait most of the time with no more than {problem.micro_batches} "
+            "micro-batches to work on; --stages and --micro-batches may stand the wrong way round"
+        )
 
 
 def note_missing_memory(problem: "Problem") -> None:

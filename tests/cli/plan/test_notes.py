@@ -30,3 +30,10 @@ def test_a_limit_in_gigabytes_is_noted(model_file, run):
     assert result.exit_code == 1
     assert "note: memory limits are in MB; 1 GB are 1024 (--memory-limit 1024)" in result.stderr
     assert "limits are in MB" not in run("plan", model_file(), *QUICK, "-mem", "300").stderr
+
+
+def test_fewer_micro_batches_than_stages_are_noted(model_file, run):
+    limit = ("-mem", "1200", "-t", "0.2")
+    said = run("plan", model_file(nb_layer=8), "-s", "4", "-mb", "2", *limit).stderr
+    assert "4 stages wait most of the time with no more than 2 micro-batches" in said
+    assert run("plan", model_file(nb_layer=8), "-s", "4", "-mb", "4", *limit).stderr == ""

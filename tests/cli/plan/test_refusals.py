@@ -113,3 +113,24 @@ class TestRefusals:
         message = one_message(run("plan", tmp_path / "layers", *SIZES))
         assert said in message
         assert "note: " not in message
+
+
+@pytest.mark.parametrize("several", ["4,8", "4, 8", "4-8", "4:16", "4 8"])
+@pytest.mark.parametrize("option", ["-s", "-mb", "-i"])
+def test_several_sizes_are_refused_with_the_verb_that_takes_them(model_file, run, option, several):
+    result = run("plan", model_file(), *QUICK, option, several)
+    assert result.exit_code == 2
+    assert f"'{several}' is not a whole number; for several, ask 'sapp-ppb sweep'" in result.stderr
+
+
+def test_a_size_that_is_no_number_is_refused(model_file, run):
+    result = run("plan", model_file(), *QUICK, "-s", "four")
+    assert result.exit_code == 2
+    assert "'four' is not a whole number" in result.stderr
+    assert "sweep" not in result.stderr
+
+
+def test_an_unknown_framework_is_told_by_its_option(model_file, run):
+    result = run("plan", model_file(), *QUICK, "--target", "megatrn")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: --target: 'megatrn' is unknown; one of mindformers, megatron")

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from sapp_ppb.cli.options.values import one_size
+
 # The frameworks, spelt out, since to import them takes longer than to print a help text.
 FRAMEWORKS = "mindformers, megatron, torchtitan, mindspeed, hyperparallel, colossalai, deepspeed, pytorch"
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL.json", help="Model file.", show_default=False)]
@@ -14,13 +16,16 @@ PlanPath = Annotated[
         metavar="PLAN", help="Plan file, framework's configuration, or manual YAML.", show_default=False
     ),
 ]
-_STAGES = typer.Option("--stages", "-s", metavar="S", help="Pipeline stages.")
-_MICRO_BATCHES = typer.Option("--micro-batches", "-mb", metavar="M", help="Micro-batches of one step.")
+_STAGES = typer.Option("--stages", "-s", metavar="S", help="Pipeline stages.", parser=one_size)
+_MICRO_BATCHES = typer.Option(
+    "--micro-batches", "-mb", metavar="M", help="Micro-batches of one step.", parser=one_size
+)
 _INTERLEAVE = typer.Option(
     "--interleave",
     "-i",
     metavar="V",
     help="Chunks (virtual stages) on each stage.  [default: 1; 2 for zbv and dualpipev]",
+    parser=one_size,
 )
 _MIN_LAYERS = typer.Option("--min-layers", metavar="N", help="Fewest layers in a cell.")
 _HOP_TIME = typer.Option(

@@ -2,9 +2,12 @@
 
 import re
 
+import typer
+
 from sapp_ppb.errors import InputError
 
 _GIGABYTES = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?:g|gb|gib)", re.IGNORECASE)
+_SEVERAL = re.compile(r"\s*\d+(\s*[,;:x .-]+\s*\d+)+\s*")
 _THOUSANDS = re.compile(r"0\d\d")  # what 56,000 ends in, and no list of numbers
 
 
@@ -40,6 +43,27 @@ def _in_mb(entry: str, unit: str) -> str:
     """Say what to write for a number of gigabytes where megabytes are asked for."""
     found = _GIGABYTES.fullmatch(entry.strip())
     return f"; write {1024 * float(found[1]):.10g} for {found[1]} GB" if found and unit == "MB" else ""
+
+
+def one_size(text: str) -> int:
+    """
+    Read one whole number; where several stand, say which verb takes them.
+
+    Raises
+    ------
+    BadParameter
+        If it is none.
+
+    Examples
+    --------
+    >>> one_size("16")
+    16
+    """
+    try:
+        return int(text)
+    except ValueError:
+        several = "; for several, ask 'sapp-ppb sweep'" if _SEVERAL.fullmatch(text) else ""
+        raise typer.BadParameter(f"{text!r} is not a whole number{several}") from None
 
 
 def whole_numbers(option: str, text: str) -> tuple[int, ...]:

@@ -1,4 +1,12 @@
-"""What the linear programs of plans share: the makespan, the cells' times, and paths as rows."""
+"""
+What the linear programs of plans share: the makespan, the cells' times, and paths as rows.
+
+A program over neighbours joined at their least costs lets cells take longer than their layers, by
+
+    (J1)  F_c >= fixed + sum over g of (n_gc f_g + least surplus of n_gc neighbours of g), B_c and W_c
+          likewise                                        in place of (P2) and (N2), every cell c
+    (J2)  sum over c of F_c >= fixed + sum of f of all layers, W likewise, and B in the fastest types
+"""
 
 import math
 import time
