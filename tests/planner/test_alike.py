@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
-from sapp_ppb.fix import Fix
+from sapp_ppb.fix import Fix, PlaceRule
 from sapp_ppb.plan import Plan
 from sapp_ppb.planner.alike import joined_equal, joined_near
 from sapp_ppb.problem import Problem
@@ -65,6 +65,21 @@ def test_nothing_is_joined_where_some_layers_hold_nothing():
     nothing = layer_from_times(name="b", kind=LayerKind.BODY, forward_ms=10, parameter_mb=300)
     problem = problem_of(body("a", 5), nothing)
     assert joined_near(problem, most=1).problem is problem
+
+
+@pytest.mark.parametrize("join", [joined_equal, joined_near, lambda problem: joined_near(problem, most=1)])
+def test_entries_that_a_rule_of_places_never_picks_stay_apart_and_are_counted_anew(join):
+    """They were counted as before among fewer groups, so that the rule picked nothing of the others."""
+    rule = PlaceRule(recompute=Recompute.FULL, first=2, entries_left=2)
+    bodies = [body(name) for name in "abcde"]
+    grouped = join(problem_of(*bodies, fix=Fix(places=rule)))
+    assert grouped.starts == (0, 3, 5)  # a b c | d e, though all cost the same
+    assert grouped.problem.fix.places == replace(rule, entries_left=1)
+    # a and b in cell 0, c in cell 1, d in cell 2, e in cell 3: the rule picks the first two of each but d, e.
+    by_entry = np.array([[1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+    plan = Plan(problem=grouped.source, counts=rule.counts(by_entry))
+    assert plan.counts[:, Recompute.FULL].sum() == 3
+    assert shadow(grouped, plan).keeps_fix
 
 
 def test_about_equal_neighbours_take_the_least_of_each_cost():

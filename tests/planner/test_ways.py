@@ -272,3 +272,33 @@ def test_reordered_stages_are_filled_as_others_are():
     outcome = plan_pipeline(problem, time_limit_s=0.2, reorder_stages=True)
     assert outcome.plan is not None
     assert outcome.plan.layers_per_cell.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("counts", [(5, 1, 1), (2, 3, 1, 1), (4, 2)])
+@pytest.mark.parametrize("limit_mb", [900.0, 620.0, 470.0])
+def test_megatron_plans_around_layers_of_multi_token_prediction(counts, limit_mb):
+    """Equal ones were joined to one entry, and the block rule then left out too many of the others."""
+    layer = layer_from_times(
+        name="Dec",
+        kind=LayerKind.BODY,
+        forward_ms=10,
+        activation_mb={Recompute.NONE: 100, Recompute.FULL: 5},
+    )
+    tail = counts.index(1) if 1 in counts else len(counts) - 1
+    bodies = tuple(
+        replace(layer, name=f"Dec.{k}", count=count, is_mtp=k >= tail) for k, count in enumerate(counts)
+    )
+    problem = Problem(
+        model=Model(name="m", layers=bodies),
+        stages=2,
+        interleave=2,
+        micro_batches=4,
+        memory_limit_mb=limit_mb,
+        target="megatron",
+    )
+    outcome = plan_pipeline(problem, time_limit_s=1.0)
+    best_ms = optimum_ms(problem)
+    assert math.isfinite(best_ms)
+    assert outcome.step_ms == pytest.approx(best_ms)
+    assert outcome.lower_bound_ms is not None
+    assert outcome.lower_bound_ms <= best_ms * (1 + 1e-9)

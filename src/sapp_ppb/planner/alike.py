@@ -125,8 +125,8 @@ def joined_equal(problem: Problem) -> Grouped:
     bodies = problem.model.bodies
     if not may_join(problem):
         return _kept(problem)
-    costs = [_costs(problem, layer) for layer in bodies]
-    starts = [0] + [k for k in range(1, len(bodies)) if costs[k] != costs[k - 1]]
+    costs, ruled = [_costs(problem, layer) for layer in bodies], _ruled(problem)
+    starts = [0] + [k for k in range(1, len(bodies)) if costs[k] != costs[k - 1] or k == ruled]
     return _grouped(problem, (*starts, len(bodies)), is_exact=True)
 
 
@@ -137,11 +137,14 @@ def joined_near(problem: Problem, most: int = MOST_GROUPS) -> Grouped:
     Parameters
     ----------
     most
-        Entries that are left, at most; fewer where that leaves little more out.
+        Entries that are left, at most; fewer where that leaves little more out, and two where a
+        rule of places never picks from the last ones.
     """
     if not may_join(problem):
         return _kept(problem)
-    starts = _fewest(*_splits(problem, min(most, len(problem.model.bodies))))
+    entries = len(problem.model.bodies)
+    fewest = 2 if 0 < _ruled(problem) < entries else 1
+    starts = _fewest(*_splits(problem, min(max(most, fewest), entries)))
     return _grouped(problem, starts, is_exact=False)
 
 
@@ -150,6 +153,12 @@ def may_join(problem: Problem) -> bool:
     asked = problem.fix is not None and problem.fix.recompute is not None
     given = {any(held is not None for held in layer.activation_mb) for layer in problem.model.bodies}
     return not asked and len(given) == 1
+
+
+def _ruled(problem: Problem) -> int:
+    """Entries that a rule of places may pick from, all where there is none: no group has others too."""
+    rule = None if problem.fix is None else problem.fix.places
+    return max(len(problem.model.bodies) - (0 if rule is None else rule.entries_left), 0)
 
 
 def _kept(problem: Problem) -> Grouped:
@@ -167,6 +176,9 @@ def _grouped(problem: Problem, starts: tuple[int, ...], *, is_exact: bool) -> Gr
     if not is_exact:
         # What a layer holds again is a difference, which is not least where both are.
         changes["recompute_working_set"] = False
+    if problem.fix is not None and problem.fix.places is not None:
+        left = sum(start >= _ruled(problem) for start in starts[:-1])
+        changes["fix"] = replace(problem.fix, places=replace(problem.fix.places, entries_left=left))
     return Grouped(source=problem, problem=problem.changed(**changes), starts=starts, is_exact=is_exact)
 
 
@@ -234,6 +246,8 @@ def _splits(problem: Problem, most: int) -> tuple[list[float], list[tuple[int, .
         least = np.minimum.accumulate(shares[:, first:], axis=1)
         have = np.cumsum(shares[:, first:] * counts[first:], axis=1)
         lost[first, first + 1 :] = (have - least * np.cumsum(counts[first:])).sum(axis=0)
+    ruled = _ruled(problem)
+    lost[:ruled, ruled + 1 :] = np.inf
     best, found = lost[0].copy(), [tuple[int, ...]((0, entries))]
     shares_lost, came = [float(best[entries])], []
     for _ in range(1, most):
