@@ -5,6 +5,20 @@ from sapp_ppb.simulator import Timeline
 
 # A makespan this close to its bound, as a share, is proven minimal.
 PROVEN = 1e-6
+# Of several reasons to stop the last one here is told: after the clock or an interrupt no run repeats.
+_RISING = (StoppedBy.PROOF, StoppedBy.GAP, StoppedBy.BUDGET, StoppedBy.TIME, StoppedBy.INTERRUPT)
+
+
+def joint_reason(*reasons: StoppedBy) -> StoppedBy:
+    """
+    Tell why the runs of one answer stopped.
+
+    Examples
+    --------
+    >>> joint_reason(StoppedBy.TIME, StoppedBy.BUDGET, StoppedBy.PROOF).value
+    'time'
+    """
+    return max(reasons, key=_RISING.index)
 
 
 def answer(

@@ -20,7 +20,7 @@ import numpy as np
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, StoppedBy
 from sapp_ppb.planner.allowed import may_be
-from sapp_ppb.planner.answer import PROVEN, answer
+from sapp_ppb.planner.answer import PROVEN, answer, joint_reason
 from sapp_ppb.planner.baselines import baselines
 from sapp_ppb.planner.proof.bounds import any_order_bound, lower_bound
 from sapp_ppb.planner.run import Run, Watch
@@ -159,6 +159,7 @@ def plan_orders(
     plan: Planner,
     plain: bool,
     has_way: Callable[[Plan], bool],
+    patience: float = 1.0,
 ) -> Outcome:
     """
     Find the best plan over all orders of the devices.
@@ -175,6 +176,8 @@ def plan_orders(
         Whether a single run plans a problem; otherwise ``plan`` is asked for every order.
     has_way
         Whether a plan is one of those that the target is asked for.
+    patience
+        As of ``plan_pipeline``.
 
     Returns
     -------
@@ -189,7 +192,9 @@ def plan_orders(
         When the limit passed before any plan was found.
     """
     check_reordering(problem)
-    return _Orders(problem, time_limit_s, gap, seed, threads, known, watch, plan, plain, has_way).outcome()
+    deadline = time.monotonic() + budget_for(problem, time_limit_s, patience).stop_s
+    options = {"gap": gap, "seed": seed, "threads": threads, "watch": watch}
+    return _Orders(problem, time_limit_s, deadline, known, plan, plain, has_way, options).outcome()
 
 
 class _Orders:
@@ -199,20 +204,17 @@ class _Orders:
         self,
         problem: Problem,
         time_limit_s: float,
-        gap: float,
-        seed: int,
-        threads: int,
+        deadline: float,
         known: Plan | None,
-        watch: Watch | None,
         plan: Planner,
         plain: bool,
         has_way: Callable[[Plan], bool],
+        options: dict[str, Any],
     ) -> None:
-        self._problem, self._time_limit_s, self._seed = problem, time_limit_s, seed
-        self._options = {"gap": gap, "seed": seed, "threads": threads, "watch": watch}
+        self._problem, self._time_limit_s, self._deadline = problem, time_limit_s, deadline
+        self._options, self._seed = options, options["seed"]
         self._known, self._plan, self._plain, self._has_way = known, plan, plain, has_way
         self._started = time.monotonic()
-        self._deadline = self._started + budget_for(problem, time_limit_s).stop_s
         self._few = number_of_orders(problem) <= _MOST_ORDERS
         self._best: tuple[Order, Timeline] | None = None
         self._runners_up: tuple[Plan, ...] = ()
@@ -242,12 +244,16 @@ class _Orders:
             if each.bound_ms >= self._best_ms * (1 - PROVEN) or self._is_hopeless(number):
                 self._bound_ms = min(self._bound_ms, each.bound_ms)
                 continue
-            if time.monotonic() > self._deadline:
-                self._stopped_by = StoppedBy.TIME
-            if self._stopped_by in (StoppedBy.TIME, StoppedBy.INTERRUPT):
+            if self._look_at_the_clock() or self._stopped_by is StoppedBy.INTERRUPT:
                 self._bound_ms = min(self._bound_ms, each.bound_ms, *(other.bound_ms for other in rest))
                 return
             self._plan_one(each, self._seconds_for(number, len(candidates)), late=number >= _BEST)
+
+    def _look_at_the_clock(self) -> bool:
+        """Whether the time is over, which is then a reason to stop."""
+        late = time.monotonic() > self._deadline
+        self._stopped_by = joint_reason(self._stopped_by, StoppedBy.TIME if late else StoppedBy.PROOF)
+        return late
 
     def _is_hopeless(self, number: int) -> bool:
         """Whether an order would have too little time for a better plan or a proof."""
@@ -335,6 +341,7 @@ class _Orders:
             )
         except NoPlanFoundError:
             self._bound_ms = min(self._bound_ms, each.bound_ms)
+            self._look_at_the_clock()
             return
         if outcome.plan is None:
             return
@@ -346,8 +353,7 @@ class _Orders:
         )
         if outcome.plan.problem is each.problem and better:
             self._best, self._runners_up = (each.order, found), outcome.runners_up
-        if self._stopped_by is StoppedBy.PROOF or outcome.stopped_by is StoppedBy.INTERRUPT:
-            self._stopped_by = outcome.stopped_by
+        self._stopped_by = joint_reason(self._stopped_by, outcome.stopped_by)
 
     def _may_fit(self, each: _Candidate) -> bool:
         """Whether anything fits in an order; a plan that does is kept."""
@@ -368,7 +374,7 @@ class _Orders:
             budget=replace(budget, moves=moves, stop_s=stop_s),
             known=None if self._known is None else Plan(problem=each.problem, counts=self._known.counts),
             best=None if self._best is None else self._best[1],
-            **self._options,  # type: ignore[arg-type]
+            **self._options,
         ).outcome()
 
     def _nothing(self) -> Outcome:

@@ -11,7 +11,7 @@ import numpy as np
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Shortage, Status, StoppedBy, refuse_other_cells
-from sapp_ppb.planner.answer import PROVEN
+from sapp_ppb.planner.answer import PROVEN, joint_reason
 from sapp_ppb.planner.met import Met, plans_met
 from sapp_ppb.planner.orders import check_reordering, plan_orders
 from sapp_ppb.planner.proof.bounds import lower_bound
@@ -111,9 +111,12 @@ def _planned(
             problem,
             time_limit_s=time_limit_s,
             known=known,
-            plan=lambda each, seconds: plan_pipeline(each, time_limit_s=seconds, warm_start=known, **options),
+            plan=lambda each, seconds: plan_pipeline(
+                each, time_limit_s=seconds, warm_start=known, patience=patience, **options
+            ),
             plain=ways[0].problem is problem and type_sets(problem)[0] is problem,
             has_way=lambda plan: any(as_plan_of(way.problem, plan) is not None for way in ways),
+            patience=patience,
             **options,
         )
     if len(ways) > 1 or ways[0].problem is not problem:
@@ -275,7 +278,7 @@ def _best_of(problem: Problem, runs: Iterator[Run]) -> Outcome:
     """Take the best plan of several runs, each with the best so far as its cutoff, and the least bound."""
     best: Outcome | None = None
     nothing, late = [], None
-    bound_ms, seconds = math.inf, 0.0
+    bound_ms, seconds, stopped_by = math.inf, 0.0, StoppedBy.PROOF
     for run in runs:
         if best is not None and best.plan is not None:
             run.best = simulate(best.plan)
@@ -286,8 +289,9 @@ def _best_of(problem: Problem, runs: Iterator[Run]) -> Outcome:
             outcome = run.outcome()
         except NoPlanFoundError as error:
             late, bound_ms = error, min(bound_ms, run.bound_ms)
+            stopped_by = joint_reason(stopped_by, run.stopped_by)
             continue
-        seconds += outcome.seconds
+        seconds, stopped_by = seconds + outcome.seconds, joint_reason(stopped_by, outcome.stopped_by)
         if outcome.plan is None:
             nothing.append(outcome)
             continue
@@ -296,7 +300,7 @@ def _best_of(problem: Problem, runs: Iterator[Run]) -> Outcome:
         if late is not None or not nothing:
             raise late or NoPlanFoundError("no plan was found in time; try a higher --time-limit")
         return _nothing_of(problem, nothing, seconds)
-    return _renamed(problem, best, bound_ms, seconds)
+    return _renamed(problem, replace(best, stopped_by=stopped_by), bound_ms, seconds)
 
 
 def _nothing_of(problem: Problem, nothing: list[Outcome], seconds: float) -> Outcome:

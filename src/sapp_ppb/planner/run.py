@@ -99,6 +99,8 @@ class Run:
         The best plan so far; one from elsewhere may be given, as a cutoff.
     bound_ms
         Proven so far: no plan of the problem is faster.
+    stopped_by
+        Why it stopped, once it has, with a plan or without.
     """
 
     problem: Problem
@@ -110,6 +112,7 @@ class Run:
     known: Plan | None = None
     best: Timeline | None = None
     bound_ms: float = 0.0
+    stopped_by: StoppedBy = StoppedBy.PROOF
     started: float = field(default_factory=time.monotonic)
     _searches: list[Search] = field(default_factory=list)
     _met: dict[Plan, float] = field(default_factory=dict)  # the fastest plans met, and their steps
@@ -140,6 +143,7 @@ class Run:
             stopped_by = StoppedBy.INTERRUPT
         if stopped_by is None:
             return self._infeasible()
+        self.stopped_by = stopped_by
         if self.best is None:
             raise NoPlanFoundError(
                 f"no plan was found in {self.seconds:.1f} s; one may exist: try a higher --time-limit "

@@ -19,7 +19,7 @@ from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.plan import Outcome, Plan, Shortage, Status, StoppedBy
 from sapp_ppb.planner.allowed import may_be
-from sapp_ppb.planner.answer import PROVEN, answer
+from sapp_ppb.planner.answer import PROVEN, answer, joint_reason
 from sapp_ppb.planner.met import tell_met
 from sapp_ppb.planner.proof.bounds import lower_bound, work_bound
 from sapp_ppb.planner.run import RUNNERS_UP, Run, Watch
@@ -134,7 +134,7 @@ class _Rivals:
     met
         Plans met.
     stopped_by
-        Why the first run stopped that proved nothing; INTERRUPT once one was interrupted.
+        Why the runs stopped.
     """
 
     def __init__(
@@ -188,6 +188,7 @@ class _Rivals:
             outcome = run.outcome()
         except NoPlanFoundError:
             self.bounds_ms[number] = max(self.bounds_ms[number], run.bound_ms)
+            self.stopped_by = joint_reason(self.stopped_by, run.stopped_by)
             return
         if outcome.plan is None:
             self.bounds_ms[number] = math.inf
@@ -195,8 +196,7 @@ class _Rivals:
         self.bounds_ms[number] = max(self.bounds_ms[number], outcome.lower_bound_ms or 0.0)
         self.best = simulate(outcome.plan)
         self.met += [outcome.plan, *outcome.runners_up]
-        if self.stopped_by is StoppedBy.PROOF or outcome.stopped_by is StoppedBy.INTERRUPT:
-            self.stopped_by = outcome.stopped_by
+        self.stopped_by = joint_reason(self.stopped_by, outcome.stopped_by)
 
 
 def _fastest_others(best: Plan | None, met: Sequence[Plan]) -> tuple[Plan, ...]:
