@@ -215,6 +215,13 @@ def test_a_number_far_too_large_asks_for_its_unit():
         layer_from_times(name="a", kind=BODY, forward_ms=1, parameter_mb=1e16)
 
 
+@pytest.mark.parametrize("forward_ms", [5e-324, 1e-310, 9e-16])
+def test_a_time_far_too_small_asks_for_its_unit(forward_ms):
+    """With 5e-324 ms a share of the step is 0, and the search divided by it."""
+    with pytest.raises(InputError, match=r"forward_ms must be at least 1e-15 \(got .*; check the unit"):
+        layer_from_times(name="a", kind=BODY, forward_ms=forward_ms)
+
+
 def test_a_backward_time_given_twice_must_agree():
     same = {Recompute.NONE: 3.0}
     assert (

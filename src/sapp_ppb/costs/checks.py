@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 
 LARGEST_NUMBER = 1e15  # ms or MB: 30,000 years, a billion TB; more is a slip of the unit
+SMALLEST_NUMBER = (
+    1e-15  # what must be above 0 is at least this, so that sums and shares of it are numbers too
+)
 LARGEST_COUNT = 10**6  # layers
 _LONGEST_NAME = 200  # characters of a key or path in a message
 _UNPRINTABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})  # control, lone surrogate, line and paragraph separator
@@ -30,6 +33,8 @@ def number_fault(field: str, value: object, *, above_zero: bool = False) -> str 
     number = _as_float(value)
     if not math.isfinite(number) or number < 0 or (above_zero and number == 0):
         return f"{field} must be {wanted} (got {shown(value)})"
+    if above_zero and number < SMALLEST_NUMBER:
+        return f"{field} must be at least {SMALLEST_NUMBER:g} (got {shown(value)}); check the unit"
     if number > LARGEST_NUMBER:
         return f"{field} must be at most {LARGEST_NUMBER:g} (got {shown(value)}); check the unit"
     return None

@@ -1,5 +1,6 @@
 """A quantity that is given once for all stages, or once for each."""
 
+import math
 from collections.abc import Sequence
 
 from sapp_ppb.costs.checks import LARGEST_NUMBER
@@ -40,8 +41,12 @@ def per_stage_faults(option: str, value: PerStage | None, lengths: tuple[int, ..
     faults = _length_faults(option, value, lengths)
     for number in _numbers(value):
         usable = isinstance(number, int | float) and not isinstance(number, bool)
-        if not usable or not 0 <= number <= LARGEST_NUMBER:
+        if not usable or not 0 <= number < math.inf:
             faults.append(f"{option} must be a number of at least 0 {unit} (got {number!r})")
+        elif number > LARGEST_NUMBER:
+            faults.append(
+                f"{option} must be at most {LARGEST_NUMBER:g} {unit} (got {number!r}); check the unit"
+            )
     return faults
 
 
