@@ -67,8 +67,16 @@ def test_light_recomputes_nothing_and_heavy_everything():
 
 def test_without_none_or_full_the_nearest_type_is_taken():
     found = plans(body(4, types=(Recompute.SELECTIVE, Recompute.BOTH)), stages=2)
-    assert found[LIGHT][0, Recompute.SELECTIVE].sum() == 4
-    assert found[HEAVY][0, Recompute.BOTH].sum() == 4
+    names = [LIGHT.replace("no", "least"), HEAVY.replace("full", "most")]
+    names.append("bottleneck partition, least recompute")
+    assert list(found) == names  # not "no recompute" of layers that are all recomputed
+    assert found[names[0]][0, Recompute.SELECTIVE].sum() == 4
+    assert found[names[1]][0, Recompute.BOTH].sum() == 4
+
+
+def test_one_layer_that_can_not_is_enough_for_another_name():
+    found = plans(body(3), body(1, 1.0, "other", (Recompute.NONE, Recompute.COMM)), stages=2)
+    assert list(found) == [LIGHT, "even split, most recompute", BOTTLENECK]
 
 
 def test_bottleneck_partition_makes_room_for_the_head():

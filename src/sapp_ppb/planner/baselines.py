@@ -26,7 +26,8 @@ def baselines(problem: Problem) -> tuple[Baseline, ...]:
     """
     Even split without and with full recompute, and the classic bottleneck partition.
 
-    Those that break a rule of the problem, such as a cell left empty, are left out.
+    Those that break a rule of the problem, such as a cell left empty, are left out.  Where some
+    layer can not be left alone, or not be under full recompute, the names say the least or the most.
 
     Returns
     -------
@@ -35,10 +36,12 @@ def baselines(problem: Problem) -> tuple[Baseline, ...]:
     """
     light, heavy = _types(problem, most=False), _types(problem, most=True)
     even, bottleneck = _even_split(problem), _bottleneck_split(problem)
+    least = "no" if (light == Recompute.NONE).all() else "least"
+    most = "full" if (heavy == Recompute.FULL).all() else "most"
     wanted = (
-        ("even split, no recompute", even, light),
-        ("even split, full recompute", even, heavy),
-        ("bottleneck partition, no recompute", bottleneck, light),
+        (f"even split, {least} recompute", even, light),
+        (f"even split, {most} recompute", even, heavy),
+        (f"bottleneck partition, {least} recompute", bottleneck, light),
     )
     found = []
     for name, sizes, types in wanted:
