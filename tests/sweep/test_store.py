@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -56,8 +57,6 @@ def opened(folder, sweep):
 @given(st.lists(st.tuples(st.integers(0, 9), answers), max_size=5), st.integers(0, 200))
 def test_what_was_kept_is_there_again_wherever_the_file_was_cut_off(kept, cut):
     with TemporaryDirectory() as name:
-        from pathlib import Path
-
         folder, sweep = Path(name), {"package": "1", "models": "", "problems": "", "options": {}}
         store = Store(folder, sweep)
         store.keep_bound(3, float("inf"))
@@ -180,6 +179,19 @@ def test_a_folder_that_can_not_be_written_is_refused(tmp_path, sweep):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="can not be written"):
         Store(tmp_path / "file", sweep)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
+def test_a_full_disk_is_said_once(tmp_path, sweep):
+    """To close the file writes what is left in its buffer, which failed once more and hid the words."""
+    store = Store(tmp_path, sweep)
+    store.close()
+    store._file = Path("/dev/full").open("ab")
+    with pytest.raises(
+        InputError, match=r"rows\.jsonl: can not be written \(No space left on device\); free"
+    ):
+        store.keep_bound(0, 1.0)
+    store.close()
 
 
 def test_effort_is_checked():

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -111,8 +112,9 @@ class Store:
         self._append({"place": place, "bound_ms": bound_ms if bound_ms < float("inf") else "inf"})
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file; a line that could not be written has been refused already."""
+        with suppress(OSError):
+            self._file.close()
 
     def _append(self, line: Mapping[str, object]) -> None:
         try:
@@ -120,6 +122,7 @@ class Store:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
+            self.close()
             fault = f"can not be written ({error.strerror}); free some space and run the same command again"
             raise InputError(str(self._path), [fault]) from None
 
