@@ -99,6 +99,9 @@ def test_a_rule_goes_with_a_split():
         (PlaceRule(recompute=Recompute.FULL, every=1, chunks=2), "over the 1 chunks of a stage, or none"),
         (PlaceRule(recompute=Recompute.COMM, first=1), "as comm, which no layer that it is for can be"),
         (PlaceRule(recompute=Recompute.FULL, first=1, entries_left=2), "as full, which no layer"),
+        # Counted from the end of a list of two, 3 would have left the second one to be picked from.
+        (PlaceRule(recompute=Recompute.FULL, first=1, entries_left=3), r"leaves 0 to 2 entries .* \(got 3\)"),
+        (PlaceRule(recompute=Recompute.FULL, first=1, entries_left=-1), r"0 to 2 entries .* \(got -1\)"),
     ],
 )
 def test_a_rule_that_picks_nothing_is_refused(rule, said):

@@ -91,11 +91,13 @@ class PlaceRule:
                     counts[kind[layer], [Recompute.NONE, self.recompute], cell] += (-1, 1)
         return counts
 
-    def faults(self, chunks: int) -> list[str]:
-        """Say what is wrong with the rule for a number of chunks a stage."""
+    def faults(self, chunks: int, entries: int) -> list[str]:
+        """Say what is wrong with the rule for numbers of chunks a stage and of BODY entries."""
         given = [number for number in (self.first, self.every) if number is not None]
         if len(given) != 1 or given[0] < 1 or self.recompute is Recompute.NONE:
             return ["a rule of places picks the first layers or every n-th, at least 1, to be recomputed"]
+        if not 0 <= self.entries_left <= entries:
+            return [f"a rule of places leaves 0 to {entries} entries at the end (got {self.entries_left})"]
         if self.chunks != 1 and (self.first is None or self.chunks != chunks):
             return [f"a rule of places deals its first layers over the {chunks} chunks of a stage, or none"]
         return []
@@ -178,7 +180,7 @@ class Fix:
             [True, False, True],
         ):
             return ["fix must give the layers of every cell or their recompute, one of the two"]
-        faults = [] if self.places is None else self.places.faults(chunks)
+        faults = [] if self.places is None else self.places.faults(chunks, len(model.bodies))
         if self.recompute is not None:
             faults += self._type_faults(model, cells)
         return faults if self.layers is None else faults + self._layer_faults(model, cells)

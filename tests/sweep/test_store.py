@@ -186,7 +186,7 @@ def test_a_full_disk_is_said_once(tmp_path, sweep):
     """To close the file writes what is left in its buffer, which failed once more and hid the words."""
     store = Store(tmp_path, sweep)
     store.close()
-    store._file = Path("/dev/full").open("ab")
+    store._file = Path("/dev/full").open("ab")  # noqa: SIM115  the store closes it
     with pytest.raises(
         InputError, match=r"rows\.jsonl: can not be written \(No space left on device\); free"
     ):

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import FileNote
+from sapp_ppb.fix import Fix, PlaceRule
 from sapp_ppb.readers import read_plan
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.writers import plan_to_json
@@ -209,3 +211,11 @@ def test_an_unknown_key_is_noted_with_the_nearest(changed, section):
         FileNote, match=f"'{near[0]}' is unknown and ignored; the nearest known key is {near[1]}"
     ):
         read_plan(changed(lambda d: d[section].update({near[0]: 1})), MODEL)
+
+
+def test_an_unknown_key_of_a_rule_of_places_is_noted_too(changed):
+    """It was handed on to a rule, which knows no such thing, and ended in a traceback."""
+    places = {"recompute": "full", "first": 2, "firsts": 1}
+    with pytest.warns(FileNote, match="'firsts' is unknown and ignored; the nearest known key is first"):
+        read = read_plan(changed(lambda d: d["problem"].update(fix={"places": places})), MODEL)
+    assert read.problem.fix == Fix(places=PlaceRule(recompute=Recompute.FULL, first=2))

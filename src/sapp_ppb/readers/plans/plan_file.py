@@ -278,8 +278,8 @@ def _fix(raw: dict[str, Any], problem: Problem) -> Fix:
         return Fix(recompute=tuple(tuple(map(tuple, types)) for types in counts.tolist()))
     rule = None
     if "places" in raw:
-        label = raw["places"]["recompute"]
-        rule = PlaceRule(**raw["places"] | {"recompute": problem.model.type_named(label)})
+        known = {key: raw["places"][key] for key in PLACES_KEYS if key in raw["places"]}
+        rule = PlaceRule(**known | {"recompute": problem.model.type_named(known["recompute"])})
     if "layers" not in raw:
         return Fix(places=rule)
     matrix, cells = raw["layers"], problem.cell_at
