@@ -29,7 +29,7 @@ def compile_kernels() -> None:
     Separator(problem).paths(np.ones((3, problem.cells)), windows=1, above_ms=0.0)
     families = PathFamilies(problem, chain_segments(problem))
     families.runs_within(families.bound())
-    undominated(np.ones((1, 1, 1)), np.ones((1, 1)))
+    undominated(np.zeros(1, dtype=np.int64), np.ones((1, 1)))
     one = np.zeros(1, dtype=np.int32)
     sort_ops(np.array([0, 1], dtype=np.int32), one - 1, one > 0, np.array([False, True]), one.copy(), one)
     batched_makespans(problem, np.ones((1, 4 * problem.cells)))

@@ -182,7 +182,7 @@ class _Stage:
         picked = range(len(choices))
         times = np.stack([backward[chunk][options[:, chunk]] for chunk in picked], axis=1)
         self._look_at_the_clock()
-        options = options[_unbeaten(_groups(choices, options), times)]
+        options = options[undominated(_groups(choices, options), times)]
         if len(options) > self._most_patterns:
             raise TooManyPatternsError
         stacked = np.stack([layers[chunk][options[:, chunk]] for chunk in picked], axis=1)
@@ -276,24 +276,22 @@ def cell_runs(problem: Problem, cell: int) -> Iterator[tuple[int, range]]:
         yield start, range(start + least[cell], end + 1)
 
 
-def undominated(layers: Floats, backward_ms: Floats) -> Ints:
+def undominated(group: Ints, backward_ms: Floats) -> Ints:
     """
-    Find the patterns that none of the same layers beats in every chunk.
+    Find the patterns that no other of their group beats in every chunk, in their order.
+
+    Parameters
+    ----------
+    group
+        The same number for patterns of the same layers; shape (patterns,).
+    backward_ms
+        Shape (patterns, V).
 
     Examples
     --------
-    >>> layers = np.ones((3, 2, 1))
-    >>> undominated(layers, np.array([[2.0, 2.0], [1.0, 3.0], [2.0, 3.0]]))
-    array([0, 1])
+    >>> undominated(np.array([7, 7, 7, 8]), np.array([[2.0, 2.0], [1.0, 3.0], [2.0, 3.0], [4.0, 4.0]]))
+    array([0, 1, 3])
     """
-    _, group = np.unique(
-        layers.reshape(len(layers), layers.shape[1] * layers.shape[2]), axis=0, return_inverse=True
-    )
-    return _unbeaten(group.ravel(), backward_ms)
-
-
-def _unbeaten(group: Ints, backward_ms: Floats) -> Ints:
-    """Find the rows that no other of their group beats in every chunk, in their order."""
     order = np.lexsort((backward_ms.sum(axis=1), group))
     kept = np.zeros(len(order), dtype=np.bool_)
     # Sums of the same numbers in another order differ in the last bits only.

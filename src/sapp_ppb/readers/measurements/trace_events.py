@@ -55,7 +55,7 @@ def trace_events(
     try:
         with opened(path) as raw, _unpacked(raw) as file:
             size = max(os.fstat(raw.fileno()).st_size, 1)
-            stream = _Stream(where, file, _told(watch, raw, size))
+            stream = _Stream(file, _told(watch, raw, size))
             for value in _listed(stream, {} if about is None else about):
                 events += 1
                 if isinstance(value, dict):
@@ -111,8 +111,8 @@ def _unpacked(raw: IO[bytes]) -> IO[bytes]:
 class _Stream:
     """JSON text of which no more than a chunk and a value is held."""
 
-    def __init__(self, where: str, file: IO[bytes], progress: Callable[[], None]) -> None:
-        self._where, self._progress = where, progress
+    def __init__(self, file: IO[bytes], progress: Callable[[], None]) -> None:
+        self._progress = progress
         self._text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         self._decode = json.JSONDecoder().raw_decode
         self._buffer, self._at = "", 0

@@ -99,18 +99,6 @@ def cells_of_names(rows: object) -> Cells:
     return tuple("".join(next(letters) for _ in row) for row in rows)
 
 
-def expanded(cells: Cells) -> str:
-    """
-    Layout string with every layer written out.
-
-    Examples
-    --------
-    >>> expanded(("Ett", "", "tL"))
-    'Ett||tL'
-    """
-    return "|".join(cells)
-
-
 def names(cells: Cells) -> list[list[str]]:
     """
     Layout as a list of lists of names.

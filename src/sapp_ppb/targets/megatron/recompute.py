@@ -15,7 +15,7 @@ from sapp_ppb.targets.config import BrokenRule, CellTypes
 from sapp_ppb.targets.megatron.layout import Cells
 
 GRANULARITY, METHOD = "--recompute-granularity", "--recompute-method"
-NUM_LAYERS, MODULES = "--recompute-num-layers", "--recompute-modules"
+NUM_LAYERS = "--recompute-num-layers"
 
 
 @dataclass(frozen=True, kw_only=True)
