@@ -299,8 +299,9 @@ class _Orders:
         return _Candidate(order=order, problem=problem, bound_ms=self._bound(problem, _TRIED))
 
     def _bound(self, problem: Problem, number: int) -> float:
-        """Bound one of so many orders, for as long as each of them may take."""
-        return lower_bound(problem, time.monotonic() + self._time_limit_s / number)
+        """Bound one of so many orders; the clock stops what takes much longer than each of them may."""
+        stop_s = budget_for(problem, self._time_limit_s / number).stop_s
+        return lower_bound(problem, min(self._deadline, time.monotonic() + stop_s))
 
     def _tasted(self, each: _Candidate, number: int) -> _Candidate:
         """Search an order for a moment, unless it can not be better than the best plan."""

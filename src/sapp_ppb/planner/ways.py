@@ -92,11 +92,11 @@ def plan_ways(
         When the limit passed before any plan was found.
     """
     started = time.monotonic()
-    best, tasted = _taste(ways, time_limit_s / len(ways), seed, known)
+    deadline = started + budget_for(problem, time_limit_s, patience).stop_s
+    best, tasted = _taste(ways, time_limit_s / len(ways), deadline, seed, known)
     if best is None and _nothing_fits(ways):
         return _infeasible(problem, ways, started, seed)
     options = {"gap": gap, "seed": seed, "watch": watch, "threads": threads}
-    deadline = started + budget_for(problem, time_limit_s, patience).stop_s
     rivals = _Rivals(
         tasted=tasted, best=best, known=known, deadline=deadline, patience=patience, options=options
     )
@@ -242,7 +242,7 @@ def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
 
 
 def _taste(
-    ways: Sequence[Way], seconds: float, seed: int, known: Plan | None
+    ways: Sequence[Way], seconds: float, deadline: float, seed: int, known: Plan | None
 ) -> tuple[Timeline | None, list[_Tasted]]:
     """Search every way for a moment, and bound it; ways that can not be better are not searched."""
     best: Timeline | None = None
@@ -250,11 +250,13 @@ def _taste(
     for way in ways:
         cutoff_ms = math.inf if best is None else best.step_ms
         bound_ms = bound_within(way.problem, cutoff_ms, 0.0)
+        budget = budget_for(way.problem, seconds)
         if bound_ms < cutoff_ms:
-            bound_ms = max(bound_ms, lower_bound(way.problem, time.monotonic() + seconds))
+            stop = min(deadline, time.monotonic() + budget.stop_s)  # what takes much longer than its share
+            bound_ms = max(bound_ms, lower_bound(way.problem, stop))
         found = [simulate(plan) for plan in (as_plan_of(way.problem, known),) if plan is not None]
         if bound_ms < cutoff_ms:
-            moves = int(min(_TASTING_MOVES, _TASTED * budget_for(way.problem, seconds).moves))
+            moves = int(min(_TASTING_MOVES, _TASTED * budget.moves))
             search = Search(way.problem, seed)
             state = search.start(0.0)
             for _ in search.anneal(state, moves):
