@@ -6,7 +6,7 @@ import numpy as np
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.plan import Plan
-from sapp_ppb.planner.orders import in_order, orders_of
+from sapp_ppb.planner.device_orders import in_order, orders_of
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import Placement
 from tests.planner.brute_force import all_plans

@@ -14,8 +14,8 @@ from sapp_ppb.errors import InputError, NoPlanFoundError
 from sapp_ppb.fix import Fix, PlaceRule
 from sapp_ppb.plan import Outcome, Plan, Status
 from sapp_ppb.planner import plan_pipeline, with_cost_of_target
-from sapp_ppb.planner.proof.bounds import lower_bound, work_bound
-from sapp_ppb.planner.ways import _taste, bound_within
+from sapp_ppb.planner.proof.bounds import bound_within, lower_bound, work_bound
+from sapp_ppb.planner.ways import _taste
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets import TARGETS, target_named

@@ -252,12 +252,7 @@ def _best(choices: "list[ScheduleChoice]") -> "Outcome":
         raise NoPlanFoundError("no schedule's plan was found in time; try a higher --time-limit")
     if known[0].plan is not None:
         return known[0]
-
-    def needed_mb(outcome: "Outcome") -> float:
-        limit = None if outcome.shortage is None else outcome.shortage.smallest_limit_mb
-        return float("inf") if limit is None else limit
-
-    return min(known, key=needed_mb)
+    return min(known, key=lambda each: float("inf") if each.shortage is None else each.shortage.needed_mb)
 
 
 def _schedules_text(choices: "list[ScheduleChoice]") -> str:

@@ -1,5 +1,6 @@
 """Outcome: what is known of the best plan, or of why there is none."""
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -85,6 +86,11 @@ class Shortage:
     smallest_limit_mb: float | None
     proven: bool = True
     remedies: tuple[tuple[str, float | str], ...] = ()
+
+    @property
+    def needed_mb(self) -> float:
+        """Memory limit that is asked for; infinite where none is known."""
+        return math.inf if self.smallest_limit_mb is None else self.smallest_limit_mb
 
 
 @dataclass(frozen=True, kw_only=True)

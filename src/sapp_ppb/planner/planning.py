@@ -10,10 +10,11 @@ import numpy as np
 
 from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError, NoPlanFoundError
-from sapp_ppb.plan import Outcome, Plan, Shortage, Status, StoppedBy, refuse_other_cells
+from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy, refuse_other_cells
 from sapp_ppb.planner.answer import PROVEN, joint_reason
+from sapp_ppb.planner.device_orders import check_reordering
 from sapp_ppb.planner.met import Met, plans_met
-from sapp_ppb.planner.orders import check_reordering, plan_orders
+from sapp_ppb.planner.orders import plan_orders
 from sapp_ppb.planner.proof.bounds import lower_bound
 from sapp_ppb.planner.run import Run, Watch
 from sapp_ppb.planner.search.budget import budget_for
@@ -306,18 +307,13 @@ def _best_of(problem: Problem, runs: Iterator[Run]) -> Outcome:
 def _nothing_of(problem: Problem, nothing: list[Outcome], seconds: float) -> Outcome:
     """Tell the set of types that asks for the lowest limit as the whole problem's, with what does there."""
     shortages = [outcome.shortage for outcome in nothing if outcome.shortage is not None]
-    least = min(shortages, key=_needed_mb, default=None)
+    least = min(shortages, key=lambda shortage: shortage.needed_mb, default=None)
     if least is not None:
         remedies = (_of_all_types(problem, change, value) for change, value in least.remedies)
         proven = all(shortage.proven for shortage in shortages)
         least = replace(least, proven=proven, remedies=tuple(filter(None, remedies)))
         least = under_its_own_order(problem, least)
     return replace(nothing[0], problem=problem, shortage=least, seconds=round(seconds, 3))
-
-
-def _needed_mb(shortage: Shortage) -> float:
-    """Limit that a shortage asks for; infinite where it is not known."""
-    return math.inf if shortage.smallest_limit_mb is None else shortage.smallest_limit_mb
 
 
 def _of_all_types(problem: Problem, change: str, value: float | str) -> tuple[str, float | str] | None:

@@ -13,24 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from sapp_ppb.costs import Recompute
 from sapp_ppb.errors import InputError, NoPlanFoundError
-from sapp_ppb.plan import Outcome, Plan, Shortage, Status, StoppedBy
+from sapp_ppb.plan import Outcome, Plan, Status, StoppedBy
 from sapp_ppb.planner.allowed import may_be
 from sapp_ppb.planner.answer import PROVEN, answer, joint_reason
 from sapp_ppb.planner.met import tell_met
-from sapp_ppb.planner.proof.bounds import lower_bound, work_bound
+from sapp_ppb.planner.proof.bounds import bound_within, lower_bound
 from sapp_ppb.planner.run import RUNNERS_UP, Run, Watch
 from sapp_ppb.planner.search.annealing import Search
 from sapp_ppb.planner.search.budget import Budget, budget_for
-from sapp_ppb.planner.shortage.infeasible import find_shortage, under_its_own_order
 from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
+from sapp_ppb.planner.shortage.of_ways import follows_places, nothing_fits, shortage_of_ways
 from sapp_ppb.problem import Problem
-from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator import Timeline, simulate
-from sapp_ppb.simulator.price import layer_tables, least_share_worked, most_work_ms
 from sapp_ppb.targets import Way, target_named
 
 # Moves that tell what a way is worth, as a share of a way's own, and the most.
@@ -41,8 +36,6 @@ _BEST, _LEAST_SHARE = 3, 0.2
 _PROVEN_IN = 1 / 3
 # Seconds for the plan that holds least of a way in which the short search met none that fits.
 _LEAST_MEMORY_S = 5.0
-# Seconds to say why nothing fits.
-_SHORTAGE_S = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,8 +87,16 @@ def plan_ways(
     started = time.monotonic()
     deadline = started + budget_for(problem, time_limit_s, patience).stop_s
     best, tasted = _taste(ways, time_limit_s / len(ways), deadline, seed, known)
-    if best is None and _nothing_fits(ways):
-        return _infeasible(problem, ways, started, seed)
+    if best is None and nothing_fits(ways):
+        return Outcome(
+            problem=problem,
+            plan=None,
+            status=Status.INFEASIBLE,
+            stopped_by=StoppedBy.PROOF,
+            shortage=shortage_of_ways(problem, ways),
+            seconds=round(time.monotonic() - started, 3),
+            seed=seed,
+        )
     options = {"gap": gap, "seed": seed, "watch": watch, "threads": threads}
     rivals = _Rivals(
         tasted=tasted, best=best, known=known, deadline=deadline, patience=patience, options=options
@@ -208,39 +209,6 @@ def _fastest_others(best: Plan | None, met: Sequence[Plan]) -> tuple[Plan, ...]:
     return tuple(sorted(others, key=lambda plan: simulate(plan).step_ms)[:RUNNERS_UP])
 
 
-def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
-    """
-    Bound a way among plans as fast as a cutoff; infinite where another way has all of its plans.
-
-    A stage that is done within the cutoff has at most so many layers.  A rule that picks the
-    first N layers of a cell then picks at least N of every so many, and one that picks
-    more than that picks all, as the rule of the next smaller N does.
-
-    Parameters
-    ----------
-    known_ms
-        A bound that is known already.
-    """
-    rule = None if problem.fix is None else problem.fix.places
-    if rule is None or rule.first is None or math.isinf(cutoff_ms):
-        return known_ms
-    tables = layer_tables(problem)
-    none, more = tables.backward_ms[:, Recompute.NONE], tables.backward_ms[:, rule.recompute]
-    least = float((tables.forward_ms + np.minimum(none, more)).min())
-    stage_ms = float(most_work_ms(problem, cutoff_ms * (1 + 1e-9)).max())
-    most = max(1, math.floor(stage_ms / least + 1e-9))
-    least_first = rule.first // rule.chunks  # dealt layers differ by one from chunk to chunk
-    if least_first > most:
-        return math.inf
-    bodies = problem.model.bodies
-    subject = len(bodies) - rule.entries_left
-    never = sum(layer.count for layer in bodies[subject:])
-    picked = max(0.0, problem.model.body_count * least_first / most - never)
-    extra = max(0.0, float((more - none)[:subject].min()))
-    share = problem.micro_batches * least_share_worked(problem) / sum(problem.speed_per_stage)
-    return max(known_ms, work_bound(problem) + share * picked * extra)
-
-
 def _taste(
     ways: Sequence[Way], seconds: float, deadline: float, seed: int, known: Plan | None
 ) -> tuple[Timeline | None, list[_Tasted]]:
@@ -265,17 +233,13 @@ def _taste(
             found += [] if plan is None else [simulate(plan)]
         fitting = [each for each in found if each.fits_memory and may_be(each.plan)]
         timeline = min(fitting, key=lambda each: each.step_ms, default=None)
-        if timeline is None and bound_ms < math.inf and not _follows_places(way):
+        if timeline is None and bound_ms < math.inf and not follows_places(way):
             timeline, bound_ms = _lightest(way, bound_ms)
         tasted.append(_Tasted(way=way, timeline=timeline, bound_ms=bound_ms))
         if timeline is not None and (best is None or timeline.step_ms < best.step_ms):
             best = timeline
             tell_met(timeline)
     return best, tasted
-
-
-def _follows_places(way: Way) -> bool:
-    return way.problem.fix is not None and way.problem.fix.places is not None
 
 
 def _lightest(way: Way, bound_ms: float) -> tuple[Timeline | None, float]:
@@ -300,63 +264,6 @@ def as_plan_of(problem: Problem, plan: Plan | None) -> Plan | None:
         return Plan(problem=problem, counts=plan.counts)
     except InputError:  # a type, or an empty cell, that the way does not have
         return None
-
-
-def _nothing_fits(ways: Sequence[Way]) -> bool:
-    """Whether even what holds least does not fit: all of one type, or the lightest where places decide."""
-    followers = [way for way in ways if _follows_places(way)][:1]  # one stands for all of them
-    return all(
-        least_memory_if_known(way.problem, time_limit_s=_LEAST_MEMORY_S).rules_out(
-            min(way.problem.limit_per_stage_mb)
-        )
-        for way in [*(way for way in ways if not _follows_places(way)), *followers]
-    )
-
-
-def _infeasible(problem: Problem, ways: Sequence[Way], started: float, seed: int) -> Outcome:
-    """Say why nothing fits, of the plans that the ways have."""
-    shortage = find_shortage(ways[0].problem if len(ways) == 1 else problem, time_limit_s=_SHORTAGE_S)
-    if len(ways) > 1 and not shortage.proven:  # what holds least is in no way, and a way's own may be lighter
-        shortage = _least_of_ways(shortage, [way for way in ways if not _follows_places(way)])
-    remedies = tuple(
-        (change, value) for change, value in shortage.remedies if _is_open(problem, change, value)
-    )
-    shortage = under_its_own_order(problem, replace(shortage, remedies=remedies))
-    return Outcome(
-        problem=problem,
-        plan=None,
-        status=Status.INFEASIBLE,
-        stopped_by=StoppedBy.PROOF,
-        seconds=round(time.monotonic() - started, 3),
-        seed=seed,
-        shortage=shortage,
-    )
-
-
-def _least_of_ways(shortage: Shortage, ways: Sequence[Way]) -> Shortage:
-    """Find the least limit that the plan of some way meets, which is not proven to be the least of all."""
-    each = [find_shortage(way.problem, time_limit_s=_SHORTAGE_S / len(ways)) for way in ways]
-    least = min((shortage, *each), key=_needed_mb)
-    return replace(least, proven=False)
-
-
-def _needed_mb(shortage: Shortage) -> float:
-    return math.inf if shortage.smallest_limit_mb is None else shortage.smallest_limit_mb
-
-
-def _is_open(problem: Problem, change: str, value: float | str) -> bool:
-    """Whether a change is of what was asked for, and leaves what the target can say."""
-    if change == "recompute":  # a way allows fewer types than the problem
-        return problem.recompute is not None and problem.model.type_named(str(value)) not in problem.recompute
-    if change == "fix":
-        return problem.fix is not None
-    if change != "schedule":
-        return True
-    try:
-        changed = problem.changed(schedule=ScheduleName(str(value)), micro_batch_group=None)
-    except InputError:
-        return False
-    return not target_named(problem.target or "").refuses(changed)
 
 
 def _told(

@@ -6,10 +6,17 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from sapp_ppb.costs import Recompute
 from sapp_ppb.planner.proof.families import PathFamilies
 from sapp_ppb.planner.proof.segments import chain_segments, has_few_runs
 from sapp_ppb.problem import Problem
-from sapp_ppb.simulator.price import LayerTables, layer_tables, least_share_worked, splits_backward
+from sapp_ppb.simulator.price import (
+    LayerTables,
+    layer_tables,
+    least_share_worked,
+    most_work_ms,
+    splits_backward,
+)
 
 Floats = NDArray[np.float64]
 
@@ -87,6 +94,39 @@ def _work_bound(problem: Problem, idle_ms: Floats) -> float:
     overhead_ms = problem.interleave * _overhead_ms(problem)
     busy = problem.micro_batches * (work * least_share_worked(problem) + overhead_ms * float(speeds.sum()))
     return float((busy + speeds @ idle_ms) / speeds.sum())
+
+
+def bound_within(problem: Problem, cutoff_ms: float, known_ms: float) -> float:
+    """
+    Bound a way among plans as fast as a cutoff; infinite where another way has all of its plans.
+
+    A stage that is done within the cutoff has at most so many layers.  A rule that picks the
+    first N layers of a cell then picks at least N of every so many, and one that picks
+    more than that picks all, as the rule of the next smaller N does.
+
+    Parameters
+    ----------
+    known_ms
+        A bound that is known already.
+    """
+    rule = None if problem.fix is None else problem.fix.places
+    if rule is None or rule.first is None or math.isinf(cutoff_ms):
+        return known_ms
+    tables = layer_tables(problem)
+    none, more = tables.backward_ms[:, Recompute.NONE], tables.backward_ms[:, rule.recompute]
+    least = float((tables.forward_ms + np.minimum(none, more)).min())
+    stage_ms = float(most_work_ms(problem, cutoff_ms * (1 + 1e-9)).max())
+    most = max(1, math.floor(stage_ms / least + 1e-9))
+    least_first = rule.first // rule.chunks  # dealt layers differ by one from chunk to chunk
+    if least_first > most:
+        return math.inf
+    bodies = problem.model.bodies
+    subject = len(bodies) - rule.entries_left
+    never = sum(layer.count for layer in bodies[subject:])
+    picked = max(0.0, problem.model.body_count * least_first / most - never)
+    extra = max(0.0, float((more - none)[:subject].min()))
+    share = problem.micro_batches * least_share_worked(problem) / sum(problem.speed_per_stage)
+    return max(known_ms, work_bound(problem) + share * picked * extra)
 
 
 def _least_times(tables: LayerTables) -> Floats:
