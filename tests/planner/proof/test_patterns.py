@@ -144,13 +144,17 @@ def test_a_pattern_gives_back_a_plan():
 
 
 def test_no_two_patterns_of_the_same_layers_beat_each_other():
+    rivals = 0
     for case in cases(100):
-        for each in list_patterns(case.problem, case.optimum_ms):
+        # Within the optimum itself hardly any has another one of the same layers beside it.
+        for each in list_patterns(case.problem, 1.5 * case.optimum_ms):
             for pattern, layers in enumerate(each.layers):
                 same = (each.layers == layers).all(axis=(1, 2))
                 same[pattern] = False
+                rivals += same.any()
                 no_longer = each.backward_ms[same] <= each.backward_ms[pattern]
                 assert not no_longer.all(axis=1).any(), case.seed
+    assert rivals > 5
 
 
 def test_the_best_plan_of_patterns_is_simulated_as_told():
