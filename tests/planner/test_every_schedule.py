@@ -4,7 +4,7 @@ import pytest
 
 from sapp_ppb.costs import LayerKind, Model, Recompute, layer_from_times
 from sapp_ppb.errors import NoPlanFoundError
-from sapp_ppb.plan import Status
+from sapp_ppb.plan import Outcome, Status, StoppedBy
 from sapp_ppb.planner import every_schedule, plan_pipeline, plan_schedules, schedule_problems
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
@@ -97,3 +97,34 @@ def test_a_schedule_without_a_plan_in_time_does_not_end_the_others(problem, monk
     choices = plan_schedules(schedule_problems(problem, 1), time_limit_s=1)
     assert [choice.outcome is None for choice in choices].count(True) == 1
     assert choices[-1].problem.schedule_name is ScheduleName.ONE_F_ONE_B
+
+
+def test_the_best_three_that_may_still_win_are_planned_again_for_longer(problem, monkeypatch):
+    # Proven, or bounded above the best plan, a schedule can not become the fastest.
+    tried: list[tuple[str, float]] = []
+    told = {"1f1b": (300.0, 100.0), "gpipe": (400.0, 350.0), "looped-bfs": (310.0, 100.0)}
+
+    def plan(each, time_limit_s, **options):
+        tried.append((each.schedule_name.value, time_limit_s))
+        step_ms, bound_ms = told.get(tried[-1][0], (500.0, 100.0))
+        again = sum(name == tried[-1][0] for name, _ in tried) > 1
+        return Outcome(
+            problem=each,
+            plan=None,
+            status=Status.FEASIBLE,
+            stopped_by=StoppedBy.BUDGET,
+            makespan_ms=290.0 if again and tried[-1][0] == "looped-bfs" else step_ms,
+            lower_bound_ms=bound_ms,
+        )
+
+    monkeypatch.setattr(every_schedule, "plan_pipeline", plan)
+    problems = schedule_problems(problem, 1)
+    choices = plan_schedules(problems, time_limit_s=10.0)
+    first, again = tried[: len(problems)], tried[len(problems) :]
+    assert {seconds for _, seconds in first} == {0.4 * 10 / len(problems)}
+    assert [name for name, _ in again][:2] == ["1f1b", "looped-bfs"]
+    assert len(again) == 3
+    assert "gpipe" not in dict(again)
+    assert [seconds for _, seconds in again] == pytest.approx([0.6 * 10 / 3] * 3)
+    assert choices[0].problem.schedule_name.value == "looped-bfs"
+    assert choices[0].step_ms == 290.0

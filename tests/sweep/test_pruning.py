@@ -64,7 +64,8 @@ def test_another_limit_is_another_question():
 
 def test_what_is_no_slower_and_what_fits_nowhere_is_not_cut():
     answers = {0: Answer(status=RowStatus.OPTIMAL, makespan_ms=10.0)}
-    bounds = [10.0] * 31 + [float("inf")]
+    bounds = [10.0] * 30 + [float("inf")] * 2  # places 30 and 31 are of the two limits, 0 is of that of 30
+    assert CANDIDATES[30].question == CANDIDATES[0].question
     assert cut_by(range(32), CANDIDATES, bounds, answers) == {}
 
 
