@@ -46,6 +46,8 @@ FAULTS = [
     ("grid", "56000, 56000]]", "56000, x]]", "memory-limit (line 5) must be a number (got 'x')"),
     ("grid", "schedule: auto", "schedule: later", "schedule (line 6) must be one of gpipe, 1f1b"),
     ("grid", "time-limit", "time", "time (line 8) is unknown; one of devices, global-batch"),
+    ("grid", "time-limit", '"\\e[31mred"', "'\\x1b[31mred' is unknown; one of devices, global-batch"),
+    ("peaks by hand", "0: 20.5", '"\\uFEFF 1": x', "'peak_memory_mb.\\ufeff 1' must be a number"),
     ("list of layers", "0,full", "0,half", "line 3: recompute must be one of none, selective, comm"),
     ("list of layers", "index", "number", "is no configuration that is known: these are a YAML"),
     ("JSON of layers", '"stages": 2', '"stages": 0', "stages must be an integer of at least 1 (got 0)"),

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from soak import faults, test_heavy_readers
 from soak import laws as soak
+from soak.tables import counted
 from soak.workers import Lost
 from tests.laws.laws import LAWS, try_laws
 from tests.pages import ROOT
@@ -90,7 +92,11 @@ def test_a_seed_has_numbers_of_its_own(monkeypatch):
 
 def test_the_page_has_a_row_for_every_figure(tried):
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    rows = {line.split("|")[1] for line in soak.table([tried], []).splitlines() if line.startswith("|")}
+    printed = [
+        soak.table([tried], []),
+        *(counted(names, {}) for names in (faults.FAULTS, test_heavy_readers.FILES)),
+    ]
+    rows = {line.split("|")[1] for line in "\n".join(printed).splitlines() if line.startswith("|")}
     assert rows <= {line.split("|")[1] for line in page.splitlines() if line.startswith("|")}
     said = page.split("| law | says |")[1].split("\n\n")[0]
     assert all(f"| {law} |" in said for law in LAWS)

@@ -362,3 +362,27 @@ def test_the_only_plan_of_equal_stages_is_proven():
     assert outcome.lower_bound_ms == pytest.approx(18)
     assert outcome.bubble is not None
     assert outcome.bubble.total == pytest.approx(2 / 4)  # (S - 1) / M
+
+
+def test_why_nothing_fits_is_not_looked_for_where_something_fits(monkeypatch):
+    # Two layers of two micro-batches hold 4 x 5 MB under SELECTIVE, too much, and 4 x 1 under FULL.
+    monkeypatch.setattr(run, "find_shortage", lambda *_, **__: pytest.fail("nobody asked"))
+    body = layer_from_times(
+        name="Dec",
+        kind=LayerKind.BODY,
+        count=4,
+        forward_ms=1,
+        activation_mb={Recompute.SELECTIVE: 5, Recompute.FULL: 1},
+    )
+    model = Model(name="m", layers=(body,))
+    problem = Problem(
+        model=model,
+        stages=2,
+        micro_batches=4,
+        memory_limit_mb=5,
+        min_layers_per_cell=1,
+        max_recompute_types=1,
+    )
+    outcome = plan_pipeline(problem, time_limit_s=0.2)
+    assert outcome.plan is not None
+    assert outcome.plan.counts[0, Recompute.FULL].sum() == 4

@@ -293,6 +293,7 @@ class _Orders:
             budget=replace(budget, moves=moves, stop_s=stop_s),
             known=None if self._known is None else Plan(problem=each.problem, counts=self._known.counts),
             best=None if self._best is None else self._best[1],
+            explains=False,
             **self._options,
         ).outcome()
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,7 @@ from sapp_ppb.planner.orders import plan_orders
 from sapp_ppb.planner.proof.bounds import lower_bound
 from sapp_ppb.planner.run import Run, Watch
 from sapp_ppb.planner.search.budget import budget_for
-from sapp_ppb.planner.shortage.infeasible import under_its_own_order
+from sapp_ppb.planner.shortage.infeasible import SHORTAGE_S, find_shortage, under_its_own_order
 from sapp_ppb.planner.warm_up import compile_kernels
 from sapp_ppb.planner.ways import as_plan_of, plan_ways
 from sapp_ppb.problem import Problem
@@ -136,6 +137,7 @@ def _planned(
             budget=budget_for(each, time_limit_s / len(sets), patience),
             **options,
             known=None if known is None else _plan_for(each, known, refuse=False),
+            explains=each is problem,
         )
         for each in sets
     )
@@ -306,14 +308,19 @@ def _best_of(problem: Problem, runs: Iterator[Run]) -> Outcome:
 
 def _nothing_of(problem: Problem, nothing: list[Outcome], seconds: float) -> Outcome:
     """Tell the set of types that asks for the lowest limit as the whole problem's, with what does there."""
-    shortages = [outcome.shortage for outcome in nothing if outcome.shortage is not None]
-    least = min(shortages, key=lambda shortage: shortage.needed_mb, default=None)
-    if least is not None:
-        remedies = (_of_all_types(problem, change, value) for change, value in least.remedies)
-        proven = all(shortage.proven for shortage in shortages)
-        least = replace(least, proven=proven, remedies=tuple(filter(None, remedies)))
-        least = under_its_own_order(problem, least)
-    return replace(nothing[0], problem=problem, shortage=least, seconds=round(seconds, 3))
+    started = time.monotonic()
+    shortages = [find_shortage(outcome.problem, time_limit_s=SHORTAGE_S) for outcome in nothing]
+    least = min(shortages, key=lambda shortage: shortage.needed_mb)
+    remedies = (_of_all_types(problem, change, value) for change, value in least.remedies)
+    proven = all(shortage.proven for shortage in shortages)
+    least = replace(least, proven=proven, remedies=tuple(filter(None, remedies)))
+    seconds += time.monotonic() - started
+    return replace(
+        nothing[0],
+        problem=problem,
+        shortage=under_its_own_order(problem, least),
+        seconds=round(seconds, 3),
+    )
 
 
 def _of_all_types(problem: Problem, change: str, value: float | str) -> tuple[str, float | str] | None:

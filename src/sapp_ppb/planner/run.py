@@ -25,7 +25,7 @@ from sapp_ppb.planner.search.annealing import Search, State
 from sapp_ppb.planner.search.budget import Budget
 from sapp_ppb.planner.search.side_by_side import side_by_side
 from sapp_ppb.planner.search.tidy import tidied, tie_rank
-from sapp_ppb.planner.shortage.infeasible import find_shortage
+from sapp_ppb.planner.shortage.infeasible import SHORTAGE_S, find_shortage
 from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
 from sapp_ppb.problem import Problem
 from sapp_ppb.simulator import Timeline, simulate
@@ -97,6 +97,8 @@ class Run:
         A plan to go on from.
     best
         The best plan so far; one from elsewhere may be given, as a cutoff.
+    explains
+        Whether to look for why nothing fits, and what would, where nothing does.
     bound_ms
         Proven so far: no plan of the problem is faster.
     stopped_by
@@ -111,6 +113,7 @@ class Run:
     threads: int = 1
     known: Plan | None = None
     best: Timeline | None = None
+    explains: bool = True
     bound_ms: float = 0.0
     stopped_by: StoppedBy = StoppedBy.PROOF
     started: float = field(default_factory=time.monotonic)
@@ -353,7 +356,9 @@ class Run:
         )
 
     def _infeasible(self) -> Outcome:
-        shortage = find_shortage(self.problem, time_limit_s=max(self._remaining(), 5.0))
+        shortage = None
+        if self.explains:
+            shortage = find_shortage(self.problem, time_limit_s=max(self._remaining(), SHORTAGE_S))
         return Outcome(
             problem=self.problem,
             plan=None,

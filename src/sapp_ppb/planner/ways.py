@@ -183,6 +183,7 @@ class _Rivals:
             budget=_until(budget_for(problem, seconds, self._patience), self._deadline),
             known=as_plan_of(problem, self._known),
             best=self.best,
+            explains=False,
             **self._options,
         )
         try:

@@ -1,5 +1,6 @@
 """Of plans that are equally fast, the one with less recompute, lower peaks and smoother stages."""
 
+import itertools
 from dataclasses import replace
 from random import Random
 
@@ -54,9 +55,34 @@ def test_recompute_weighs_more_than_peaks_and_peaks_more_than_smoothness(long_ta
         return tie_rank(simulate(Plan(problem=long_tail, counts=counts)))
 
     # FULL adds half of 20 ms; 8 layers on stage 0 hold 4,000 MB of 60,000; neighbours differ by 0, 0 and 8.
-    assert rank(8, 8, 8, 0) == (0.0, round(4_000 / 60_000, 9), 8)
+    added_ms, share, rough = rank(8, 8, 8, 0)
+    assert (added_ms, rough) == (0.0, 8)
+    assert share == pytest.approx(4_000 / 60_000, rel=1e-11)
     assert rank(8, 8, 8, 0, full=1)[0] == 10.0
     assert rank(6, 8, 10, 0) < rank(8, 8, 8, 0) < rank(8, 8, 8, 0, full=8)
+
+
+@pytest.mark.parametrize("scale", [2.0**-40, 1.0, 2.0**40])
+def test_ties_are_ties_in_any_unit_of_time(scale):
+    # Tenths do not add up exactly: what recompute adds is the same wherever 3 of 9 layers recompute, in
+    # whatever unit, though a sum over two stages and one over three differ in the last bits.
+    body = layer_from_times(
+        name="body",
+        kind=LayerKind.BODY,
+        count=9,
+        forward_ms=scale / 10,
+        activation_mb={Recompute.NONE: 2 / 3, Recompute.FULL: 0.1},
+        explicit={Recompute.FULL: scale * 0.3},
+    )
+    problem = Problem(model=Model(name="m", layers=(body,)), stages=3, micro_batches=4, memory_limit_mb=1e3)
+
+    def added_ms(*full: int) -> float:
+        counts = np.zeros((1, 5, 3), dtype=np.int64)
+        counts[0, Recompute.FULL] = full
+        counts[0, Recompute.NONE] = 3 - counts[0, Recompute.FULL]
+        return tie_rank(simulate(Plan(problem=problem, counts=counts)))[0]
+
+    assert len({added_ms(*full) for full in itertools.product(range(4), repeat=3) if sum(full) == 3}) == 1
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -1,5 +1,6 @@
 """Which of plans of equal makespan is better, and recompute taken off where nothing needs it."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,6 +14,9 @@ from sapp_ppb.simulator.memory import LiveRows, problem_rows
 from sapp_ppb.simulator.price import layer_tables, price, without_recompute
 from sapp_ppb.targets import can_say_cell, is_nested
 
+# Of a scale that numbers are told apart by; sums have 53.
+_BITS = 40
+
 
 def tie_rank(timeline: Timeline) -> tuple[float, float, int]:
     """
@@ -25,12 +29,23 @@ def tie_rank(timeline: Timeline) -> tuple[float, float, int]:
         there is no limit), and layers by which neighbouring stages differ.
     """
     plan = timeline.plan
-    added = price(plan).backward_ms - without_recompute(plan).backward_ms
+    backward_ms = price(plan).backward_ms
+    added_ms = float((backward_ms - without_recompute(plan).backward_ms).sum())
     limits = np.array(plan.problem.limit_per_stage_mb)
     peaks = np.array(timeline.peak_memory_mb) / np.where(np.isfinite(limits), np.maximum(limits, 1.0), 1.0)
     rough = np.abs(np.diff(plan.per_chunk_and_stage(plan.layers_per_cell), axis=1)).sum()
-    # Sums of the same numbers in another order differ in the last bits only.
-    return float(round(added.sum(), 6)), float(round(peaks.max(), 9)), int(rough)
+    peak = float(peaks.max())
+    return _rounded(added_ms, float(backward_ms.sum())), _rounded(peak, peak), int(rough)
+
+
+def _rounded(value: float, scale: float) -> float:
+    """
+    Round to some 12 digits of a scale, as sums of the same numbers in another order differ in the last bits.
+
+    What is rounded to is a power of two, so that times in other units are rounded alike.
+    """
+    unit = math.ldexp(1.0, math.frexp(scale)[1] - _BITS)
+    return round(value / unit) * unit
 
 
 def tidied(plan: Plan) -> Plan:

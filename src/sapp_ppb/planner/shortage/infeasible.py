@@ -15,6 +15,8 @@ from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.simulator.price import price
 from sapp_ppb.simulator.timeline import Peak, stage_peaks
 
+# Seconds to say why nothing fits, where a time limit leaves less.
+SHORTAGE_S = 5.0
 # A limit is called the smallest when none that is lower by more than this share works.
 _PROVEN = 0.01
 # Shares of the time for the plan that exceeds its limits least, and for the smallest limit.

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from sapp_ppb.errors import InputError
 from sapp_ppb.plan import Shortage
-from sapp_ppb.planner.shortage.infeasible import find_shortage, under_its_own_order
+from sapp_ppb.planner.shortage.infeasible import SHORTAGE_S, find_shortage, under_its_own_order
 from sapp_ppb.planner.shortage.least_memory import least_memory_if_known
 from sapp_ppb.problem import Problem
 from sapp_ppb.schedules import ScheduleName
 from sapp_ppb.targets import Way, target_named
 
-# Seconds for the plan that holds least of a way, and to say why nothing fits.
-_LEAST_MEMORY_S, _SHORTAGE_S = 5.0, 5.0
+# Seconds for the plan that holds least of a way.
+_LEAST_MEMORY_S = 5.0
 
 
 def nothing_fits(ways: Sequence[Way]) -> bool:
@@ -42,7 +42,7 @@ def shortage_of_ways(problem: Problem, ways: Sequence[Way]) -> Shortage:
     ways
         At least one.
     """
-    shortage = find_shortage(ways[0].problem if len(ways) == 1 else problem, time_limit_s=_SHORTAGE_S)
+    shortage = find_shortage(ways[0].problem if len(ways) == 1 else problem, time_limit_s=SHORTAGE_S)
     if len(ways) > 1 and not shortage.proven:  # what holds least is in no way, and a way's own may be lighter
         shortage = _least_of_ways(shortage, [way for way in ways if not follows_places(way)])
     remedies = tuple(
@@ -53,7 +53,7 @@ def shortage_of_ways(problem: Problem, ways: Sequence[Way]) -> Shortage:
 
 def _least_of_ways(shortage: Shortage, ways: Sequence[Way]) -> Shortage:
     """Find the least limit that the plan of some way meets, which is not proven to be the least of all."""
-    each = [find_shortage(way.problem, time_limit_s=_SHORTAGE_S / len(ways)) for way in ways]
+    each = [find_shortage(way.problem, time_limit_s=SHORTAGE_S / len(ways)) for way in ways]
     least = min((shortage, *each), key=lambda found: found.needed_mb)
     return replace(least, proven=False)
 

@@ -62,8 +62,8 @@ class YamlDocument:
         >>> YamlDocument(value={"a": 1}, faults=(), lines={"a": 2}).at("a")
         'a (line 2)'
         """
-        line = self.lines.get(place)
-        return place if line is None else f"{place} (line {line})"
+        line, words = self.lines.get(place), printable(place)
+        return words if line is None else f"{words} (line {line})"
 
 
 def read_yaml(path: str | PathLike[str]) -> object:
