@@ -115,7 +115,7 @@ def test_a_way_is_bounded_until_a_time_to_come(monkeypatch):
     # 74, as it must where the time is over; LB1 to LB4 know that a stage has five.
     monkeypatch.setattr("time.monotonic", lambda: 1e6)
     ways = target_named("megatron").ways(body(9))
-    _, tasted = _taste(ways, 1.0, math.inf, 0, None)
+    _, tasted = _taste(ways, 1.0, math.inf, 0, None, 1.0)
     assert work_bound(ways[0].problem) == pytest.approx(74)
     assert tasted[0].bound_ms == lower_bound(ways[0].problem) > 75
 
@@ -126,8 +126,8 @@ def test_a_share_of_the_time_that_is_shorter_than_a_bound_changes_nothing():
     ways = target_named("megatron").ways(body(9))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.monotonic", lambda: next(clock) / 1000)
-        _, hurried = _taste(ways, 0.001, math.inf, 0, None)
-    _, usual = _taste(ways, 1.0, math.inf, 0, None)
+        _, hurried = _taste(ways, 0.001, math.inf, 0, None, 1.0)
+    _, usual = _taste(ways, 1.0, math.inf, 0, None, 1.0)
     assert [each.bound_ms for each in hurried] == [each.bound_ms for each in usual]
 
 

@@ -110,9 +110,8 @@ def plan_orders(
         When the limit passed before any plan was found.
     """
     check_reordering(problem)
-    deadline = time.monotonic() + budget_for(problem, time_limit_s, patience).stop_s
     options = {"gap": gap, "seed": seed, "threads": threads, "watch": watch}
-    return _Orders(problem, time_limit_s, deadline, known, plan, plain, has_way, options).outcome()
+    return _Orders(problem, time_limit_s, patience, known, plan, plain, has_way, options).outcome()
 
 
 class _Orders:
@@ -122,17 +121,18 @@ class _Orders:
         self,
         problem: Problem,
         time_limit_s: float,
-        deadline: float,
+        patience: float,
         known: Plan | None,
         plan: Planner,
         plain: bool,
         has_way: Callable[[Plan], bool],
         options: dict[str, Any],
     ) -> None:
-        self._problem, self._time_limit_s, self._deadline = problem, time_limit_s, deadline
+        self._problem, self._time_limit_s, self._patience = problem, time_limit_s, patience
         self._options, self._seed = options, options["seed"]
         self._known, self._plan, self._plain, self._has_way = known, plan, plain, has_way
         self._started = time.monotonic()
+        self._deadline = self._started + budget_for(problem, time_limit_s, patience).stop_s
         self._few = number_of_orders(problem) <= _MOST_ORDERS
         self._best: tuple[Order, Timeline] | None = None
         self._runners_up: tuple[Plan, ...] = ()
@@ -218,7 +218,7 @@ class _Orders:
 
     def _bound(self, problem: Problem, number: int) -> float:
         """Bound one of so many orders; the clock stops what takes much longer than each of them may."""
-        stop_s = budget_for(problem, self._time_limit_s / number).stop_s
+        stop_s = budget_for(problem, self._time_limit_s / number, self._patience).stop_s
         return lower_bound(problem, min(self._deadline, time.monotonic() + stop_s))
 
     def _tasted(self, each: _Candidate, number: int) -> _Candidate:

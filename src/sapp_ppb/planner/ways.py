@@ -86,7 +86,7 @@ def plan_ways(
     """
     started = time.monotonic()
     deadline = started + budget_for(problem, time_limit_s, patience).stop_s
-    best, tasted = _taste(ways, time_limit_s / len(ways), deadline, seed, known)
+    best, tasted = _taste(ways, time_limit_s / len(ways), deadline, seed, known, patience)
     if best is None and nothing_fits(ways):
         return Outcome(
             problem=problem,
@@ -211,7 +211,12 @@ def _fastest_others(best: Plan | None, met: Sequence[Plan]) -> tuple[Plan, ...]:
 
 
 def _taste(
-    ways: Sequence[Way], seconds: float, deadline: float, seed: int, known: Plan | None
+    ways: Sequence[Way],
+    seconds: float,
+    deadline: float,
+    seed: int,
+    known: Plan | None,
+    patience: float,
 ) -> tuple[Timeline | None, list[_Tasted]]:
     """Search every way for a moment, and bound it; ways that can not be better are not searched."""
     best: Timeline | None = None
@@ -219,7 +224,7 @@ def _taste(
     for way in ways:
         cutoff_ms = math.inf if best is None else best.step_ms
         bound_ms = bound_within(way.problem, cutoff_ms, 0.0)
-        budget = budget_for(way.problem, seconds)
+        budget = budget_for(way.problem, seconds, patience)
         if bound_ms < cutoff_ms:
             stop = min(deadline, time.monotonic() + budget.stop_s)  # what takes much longer than its share
             bound_ms = max(bound_ms, lower_bound(way.problem, stop))
